@@ -17,7 +17,8 @@ help: ## list these commands
 # The journal of this repository is about the API, so its contact page has the form that asks for access.
 run build: export ACCESS_REQUESTS ?= $(or $(shell sed -n "s/^ACCESS_REQUESTS=[\"']*\([a-z]*\).*/\1/p" .env 2>/dev/null),on)
 
-run: build ## build the site, prepare the store, serve on PORT (8000), publish what changes
+run: $(if $(DEMO),,build) ## build the site, prepare the store, serve on PORT (8000), publish what changes; DEMO=1 does so in demo/
+	@$(if $(DEMO),tools/setup run)
 	@exec tools/run
 
 build: ## build the site from content/, with only what running needs
@@ -68,10 +69,11 @@ lock: setup ## lock requirements/*.in again, keeping versions that still fit
 	@$(COMPILE) $(UPGRADE) --output-file requirements/bench.txt requirements/bench.in
 	@$(COMPILE) $(UPGRADE) --output-file requirements/judge.txt requirements/judge.in
 	@$(COMPILE) $(UPGRADE) --output-file requirements/sqlite.txt requirements/sqlite.in
+	@$(COMPILE) $(UPGRADE) --output-file requirements/moto.txt requirements/moto.in
 
 upgrade: UPGRADE := --upgrade
 upgrade: lock ## lock the newest versions that are a week old
 
 clean: ## remove what commands made, but never the store in var/
-	@rm -rf .venv .venv-bench .venv-judge build dist tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-bench .venv-judge .venv-moto build demo dist tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

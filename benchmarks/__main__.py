@@ -25,6 +25,7 @@ PARTS: Final = (
     "analyses",
     "tools",
     "workers",
+    "capacity",
     "growth",
     "build",
 )

@@ -51,12 +51,14 @@ class Race:
         return [ours.p99_ms / theirs.p50_ms for ours, theirs in pairs]
 
 
-def race(title: str, runners: Sequence[Runner], seconds: int = SECONDS) -> Race:
-    """Return what all reach, after a warm-up."""
+def race(
+    title: str, runners: Sequence[Runner], seconds: int = SECONDS, count: int = ROUNDS
+) -> Race:
+    """Return what all reach in `count` rounds, after a warm-up."""
     for runner in runners:
         run(runner.load, runner.server, 1)
     rounds = [
-        [run(runner.load, runner.server, seconds) for runner in runners] for _ in range(ROUNDS)
+        [run(runner.load, runner.server, seconds) for runner in runners] for _ in range(count)
     ]
     by_runner = zip(*rounds, strict=True)
     held = Race(title, {runner.name: each for runner, each in zip(runners, by_runner, strict=True)})

@@ -65,6 +65,7 @@ TABLE: Final = (
     ),
     *_times("new leads", "`POST /leads`, 64 clients", {FASTAPI: 0.75}),
     _most("new leads, p99", "`POST /leads`, 64 clients", f"p99 {{}} x {FASTAPI}'s p50", None),
+    *_times("new leads of 80 words", "`POST /leads` of 80 words, 64 clients", {FASTAPI: None}),
     *_times("leads", "`GET /leads?limit=40` to 60", {FASTAPI: 3.5, DATASETTE: 12.0}),
     *_times("rows", "admin filter and order of 1,000,000", {FASTAPI: 1.2, DATASETTE: 2.0}),
     _most("offset", "admin `offset` of 900,000 and more, of 1,000,000", _WAITS, 50.0),

@@ -46,13 +46,14 @@ DOCTOR_SECONDS: Final = 200.0
 """The same for `doctor`: two runs of its timer in a row are further apart, whatever they take."""
 _RECENT_SECONDS: Final = 900.0  # for so long an edge takes the last run of `doctor` into account
 _MAIL_SECONDS: Final = 60.0
-_NEEDS_STORE: Final = frozenset(("mail", "mailbox", "newsletter", "secret_key", "webhooks"))
+_NEEDS_STORE: Final = frozenset(("cdn", "mail", "mailbox", "newsletter", "secret_key", "webhooks"))
 """The checks that can say nothing while the store is away."""
 _UNIT: Final = name_unit()
 _RESTART: Final = f"systemctl restart {_UNIT}"
 _ADVICE: Final[Mapping[str, str]] = {
     "store": f"see that the database runs and its disk has room; {EDGE} doctor names the cause",
     "index": f"run {BUILD} build; what it prints says what to correct",
+    "builds": f"{EDGE} doctor says what the bucket of BUILD_URL answered",
     "watcher": f"{_RESTART}-publish, or without systemd {BUILD} watch; its log says why it ended",
     "content": "correct these files; what readers see is their last good state",
     "code": f"{_RESTART}, or stop the edge and start it again",

@@ -1,14 +1,12 @@
 """Assembly of the service: every part is opened in order and closed in reverse."""
 
 import asyncio
-import gc
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -35,8 +33,11 @@ from edge_api.background import (
     GcFreeze,
     Loop,
     background_jobs,
+    check_remote,
     check_secret,
     every,
+    follow_remote,
+    gc_freeze,
 )
 from edge_api.backup.files import secret_key
 from edge_api.backup.replica import Replication, make_replication
@@ -49,8 +50,9 @@ from edge_api.http.logs import AccessLog
 from edge_api.http.pages import EdgePages
 from edge_api.http.response import Request
 from edge_api.http.site import Site
-from edge_api.journal.builds import BuildManager
-from edge_api.journal.search_index_files import SearchOpener
+from edge_api.journal.builds import NO_BUILD, NOT_FETCHED, BuildManager
+from edge_api.journal.remote_builds import RemoteBuilds
+from edge_api.journal.search_index_files import SearchOpener, search_prefix
 from edge_api.leads.service import Leads
 from edge_api.machine import MachineMonitor
 from edge_api.mail.answers import Answers
@@ -96,6 +98,7 @@ from edge_api.utility import CATALOG_LINK, LINKSET_TYPE, api_catalog, self_descr
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import WebhookDispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints, check_webhooks
+from edge_api.webhooks.purges import Purges
 from edge_api.writing.service import Writing
 
 if TYPE_CHECKING:
@@ -129,14 +132,20 @@ async def assemble(
             settings.build_dir,
             settings.site_url,
             SearchOpener(search_prefix(settings) if exclusive else None),
+            no_build=NOT_FETCHED if settings.build_url else NO_BUILD,
         )
         stack.push_async_callback(builds.close)
         await builds.refresh()
         publishing = PublishingMonitor(
-            settings.build_dir, settings.content_dir, clock, InstalledCode(PACKAGE)
+            settings.build_dir,
+            settings.content_dir,
+            clock,
+            InstalledCode(PACKAGE),
+            is_fetched=settings.build_url is not None,
         )
         await publishing.refresh()
         secret = secret_key(settings)
+        remote = RemoteBuilds(settings, secret) if settings.build_url else None
         oauth = OAuthServer(settings, store, clock, secret, fetch=ClientMetadataFetcher())
         asked = (*DEFAULT_SCOPES, "posts:draft") if settings.writing == "on" else DEFAULT_SCOPES
         authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator, asked)
@@ -144,6 +153,7 @@ async def assemble(
         limiter = Limiter(settings, shared=limits)
         box = SecretBox(secret, KEY_PURPOSE)
         webhooks = WebhookDispatcher(store, clock, box, make_sender(settings))
+        purges = Purges(settings, store, webhooks.wake)
         letters = Letters(settings, store, clock)
         metrics = [Metrics(_list_operations(settings))] if settings.metrics == "on" else []
         mailing = make_mail_service(
@@ -161,17 +171,18 @@ async def assemble(
         )
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)
-        is_served_file = exclusive and settings.database_path is not None
-        is_verified = is_served_file or (exclusive and settings.backup_recipient)
+        is_verified = exclusive and (settings.database_path or settings.backup_recipient)
         verification = DailyVerification(settings, replication) if is_verified else None
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.check,
             **({"mailbox": mailbox.check} if mailbox else {}),
             "newsletter": mailings.check,
             "webhooks": partial(check_webhooks, store),
+            "cdn": purges.check,
             "content": publishing.content,
             "watcher": publishing.watcher,
             "code": publishing.code,
+            **({"builds": partial(check_remote, remote)} if remote else {}),
             "secret_key": partial(check_secret, store, oauth.keys, box),
             **(verification.checks if verification else {}),
         }
@@ -185,6 +196,9 @@ async def assemble(
             oauth,
             analyst,
             *metrics,
+            *([remote] if remote else []),
+            mailing,
+            letters,
             mailing.links,
             mailing.outbox,
             mailing.desk_links,
@@ -199,6 +213,7 @@ async def assemble(
             Endpoints(store, clock, box, partial(make_sender, settings)),
             Writing(settings, store, clock),
             mailings,
+            purges,
             stats,
         )
         service = Service(
@@ -219,35 +234,22 @@ async def assemble(
             is_draining=lambda: health.draining,
         )
         agent_seen = asyncio.Event()
+        jobs = (
+            (
+                REFRESH_SECONDS,
+                "announcing posts",
+                Announcer(store, clock, builds, mailings.announce, purges).announce,
+            ),
+            (QUEUE_SECONDS, "queueing the newsletter", partial(letters.queue, mailings)),
+            (FULL_GC_SECONDS, "collecting garbage", partial(asyncio.to_thread, gc_freeze)),
+            (LOG_SECONDS, "logging checks", health.log_changes),
+            (LOG_SECONDS, "mailing the stats", partial(mailing.outbox.queue_week, store)),
+        )
         # A command opens the service without `exclusive`: it dispatches nothing, and ends soon.
         loops: list[Loop] = (
             [
                 webhooks.run,
-                partial(
-                    every,
-                    REFRESH_SECONDS,
-                    "announcing posts",
-                    Announcer(store, clock, builds, mailings.announce).announce,
-                ),
-                partial(
-                    every,
-                    QUEUE_SECONDS,
-                    "queueing the newsletter",
-                    partial(letters.queue, mailings),
-                ),
-                partial(
-                    every,
-                    FULL_GC_SECONDS,
-                    "collecting garbage",
-                    partial(asyncio.to_thread, gc_freeze),
-                ),
-                partial(every, LOG_SECONDS, "logging checks", health.log_changes),
-                partial(
-                    every,
-                    LOG_SECONDS,
-                    "mailing the stats",
-                    partial(mailing.outbox.queue_week, store),
-                ),
+                *(partial(every, *job) for job in jobs),
                 partial(
                     every,
                     ALERT_SECONDS,
@@ -271,6 +273,7 @@ async def assemble(
                 if verification
                 else []
             ),
+            *([partial(follow_remote, remote)] if exclusive and remote else []),
             partial(every, WATCHER_POLL_SECONDS, "checking the watcher", publishing.refresh),
             *(each.run for each in metrics),
         ]
@@ -332,12 +335,6 @@ async def _open_replicated_store(
             await asyncio.to_thread(replication.record_address)
             replication.start()
         yield store, replication
-
-
-def search_prefix(settings: Settings) -> Path:
-    """Return the path prefix of stored search indexes: beside the store, or the builds."""
-    store = settings.database_path
-    return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
 _log = logging.getLogger(__name__)
@@ -407,18 +404,6 @@ def make_documents(settings: Settings) -> ApiDocuments:
     )
 
 
-def gc_freeze(*, full: bool = True) -> None:
-    """Collect garbage, and freeze the rest so that the collector passes over it.
-
-    Under load it would scan all objects about once a second, and block all requests meanwhile.
-    Cycles freed later are collected by the next `full` call, which takes some 0.1 s.
-    """
-    if full:
-        gc.unfreeze()
-    gc.collect()
-    gc.freeze()
-
-
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
     """Return the analyst, whose pool its caller closes."""
     if settings.analyze_fetch == "off":
@@ -427,9 +412,6 @@ def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(Identity(settings.site_url)).body.decode(),
     }
-    elsewhere = (
-        WebDocumentFetcher(f"fore-edge/{VERSION} (+{settings.site_url}/)")
-        if settings.analyze_fetch == "on"
-        else None
-    )
+    agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
+    elsewhere = WebDocumentFetcher(agent) if settings.analyze_fetch == "on" else None
     return Analyst(WorkerPool(), builds, DocumentFetcher(builds, documents, elsewhere))

@@ -1,6 +1,7 @@
 """Background jobs: following builds, deleting expired rows, daily verification."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -44,6 +45,7 @@ from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 from edge_api.health import Check, HealthCheck
 from edge_api.journal.builds import BuildManager
+from edge_api.journal.remote_builds import FETCH_SECONDS, RemoteBuilds
 from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.authlib_server import REFRESH_TOKEN_LIFETIME
 from edge_api.oauth.server import OAuthServer
@@ -177,6 +179,20 @@ async def check_secret(store: Store, keys: SigningKeys, box: SecretBox) -> Check
     return Check("warn", WRONG_SECRET) if is_foreign else None
 
 
+async def check_remote(remote: RemoteBuilds) -> Check:
+    """Return a warning while the newest build cannot be fetched; the last one is served."""
+    facts = {"pushed_at": remote.pushed_at} if remote.pushed_at else {}
+    return Check("warn" if remote.error else "pass", remote.error, facts)
+
+
+async def follow_remote(remote: RemoteBuilds) -> None:
+    """Fetch each build that is pushed, until cancelled."""
+    try:
+        await every(FETCH_SECONDS, "fetching builds", remote.refresh)
+    finally:
+        remote.close()
+
+
 REFRESH_SECONDS: Final = 0.5
 """The interval of checks for a new build, which is served within a second."""
 WATCHER_POLL_SECONDS: Final = 10.0
@@ -272,3 +288,15 @@ async def _refresh_build(builds: BuildManager, freeze: GcFreeze) -> None:
     await builds.refresh()
     if builds.current is not before:
         freeze(full=False)
+
+
+def gc_freeze(*, full: bool = True) -> None:
+    """Collect garbage, and freeze the rest so that the collector passes over it.
+
+    Under load it would scan all objects about once a second, and block all requests meanwhile.
+    Cycles freed later are collected by the next `full` call, which takes some 0.1 s.
+    """
+    if full:
+        gc.unfreeze()
+    gc.collect()
+    gc.freeze()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from edge_api.schema.environment import MAX_PORT
+from edge_api.schema.environment import MAX_PORT, read_key
 
 MAX_RETENTION_DAYS: Final = 36500
 """The longest retention; 0 is for ever."""
@@ -123,6 +123,14 @@ def read_replica(text: str) -> str:
     if parts.scheme != "file" and not parts.hostname:
         raise ValueError("must name a bucket or host after the two slashes")
     return text
+
+
+def read_build_keys(text: str) -> tuple[str, ...]:
+    """Return public keys of those who push builds; two during a rotation."""
+    found = tuple(text.replace(",", " ").split())
+    for each in found:
+        read_key(each)
+    return found
 
 
 def read_recipients(text: str) -> tuple[str, ...]:

@@ -17,15 +17,17 @@ from edge_api.schema.environment import (
     LITESTREAM_PREFIXES,
     SettingsError,
     read_boolean,
+    read_bucket,
     read_database,
-    read_dotenv,
     read_origin,
+    read_variables,
     redact_database,
     sqlite_file,
 )
 from edge_api.setting_values import (
     number_between,
     one_of,
+    read_build_keys,
     read_days,
     read_hook_secrets,
     read_https,
@@ -93,6 +95,15 @@ class Settings:
         read_recipients, "", "public keys of age that backup --all encrypts for"
     )
     build_dir: Path = _setting(Path, "build", "the folder of builds; the edge serves its current")
+    build_url: str | None = _setting(
+        read_bucket, None, "the bucket that builds are fetched from into BUILD_DIR"
+    )
+    build_key: tuple[str, ...] = _setting(
+        read_build_keys, "", "public keys of those who push builds; two during a rotation"
+    )
+    build_signing_key: str | None = _setting(
+        str.strip, None, "the private key of builds, only on the machine that pushes", secret=True
+    )
     content_dir: Path = _setting(Path, "content", "the folder of Markdown files")
     secret_key: str | None = _setting(
         read_secret, None, "HMAC and encryption key; generated beside a SQLite store", secret=True
@@ -194,11 +205,19 @@ class Settings:
     alert_ping: str | None = _setting(
         read_https, None, "an address that is called each minute while all is well", secret=True
     )
+    cdn_seconds: int = _setting(
+        number_between(0, 86_400, "must be a number of seconds from 0 to 86400, a day"),
+        "0",
+        "seconds that a CDN may keep pages; above 300 only while it hears of changes by a webhook",
+    )
     log_format: str = _setting(one_of("text", "json"), "text", "how log lines look")
     access_log: str = _setting(
         one_of("off", "combined", "json"), "off", "a line on standard output for each request"
     )
     desk: str = _setting(one_of("on", "off"), "on", "whether the owner's pages are at /desk/")
+    demo: str = _setting(
+        one_of("off", "on"), "off", "in .env: whether a new store is filled with made-up rows"
+    )
     newsletter: str = _setting(
         one_of("off", "on"), "off", "whether readers can subscribe, and posts are mailed to them"
     )
@@ -283,7 +302,7 @@ def read_settings(
 
     `lenient` gives the default for what is wrong, for who has to say so by those that are right.
     """
-    given = {**(read_dotenv(dotenv, lenient=lenient) if dotenv else {}), **environment}
+    given = read_variables(dotenv, environment, lenient=lenient) if dotenv else environment
     values: dict[str, Any] = {}
     errors: list[str] = []
     for name, setting in SETTINGS.items():
@@ -308,6 +327,10 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
     senders = ("mail_from", "owner_email")
     if values.get("smtp_url") and all(values.get(name, "faulty") is None for name in senders):
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
+    if values.get("build_url") and not values.get("build_key", "faulty"):
+        yield "BUILD_URL: needs BUILD_KEY, which `push --new-key` makes where builds are pushed"
+    if values.get("demo") == "on" and not (values.get("smtp_url") or "").startswith("maildir:"):
+        yield "DEMO: on needs SMTP_URL=maildir:var/mail, so that no mail leaves this machine"
     if values.get("metrics_socket") and values.get("metrics") == "off":
         yield "METRICS_SOCKET: needs METRICS=on"
     if values.get("newsletter") == "on":
@@ -353,6 +376,8 @@ def find_mistakes(settings: Settings, dotenv: Path = Path(".env")) -> Iterator[s
             "TRUSTED_PROXIES trusts everybody, so that anybody can make up the address that limits "
             "count by: name the addresses of your proxies, such as 127.0.0.1"
         )
+    if settings.build_url and settings.build_signing_key:
+        yield "BUILD_SIGNING_KEY: keep it where builds are pushed alone; edges need BUILD_KEY"
     if settings.metrics_socket == settings.port:
         yield f"METRICS_SOCKET: {settings.port} is the port of PORT too; choose another one"
     off = [
@@ -376,6 +401,8 @@ def _find_misspelt(dotenv: Path) -> Iterator[str]:
 
 def find_missing_folders(settings: Settings) -> Iterator[str]:
     """Yield a sentence for each required folder that is missing."""
+    if settings.build_url:
+        return
     if not settings.content_dir.is_dir():
         yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
     if not (settings.build_dir / "current").exists():

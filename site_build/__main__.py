@@ -72,6 +72,11 @@ COMMANDS: Sections = {
             "keep running, and build when the content changes or a scheduled post is due",
             "--site-url https://example.org",
         ),
+        "push": (
+            "site_build.cli.push",
+            "send the served build to a bucket that edges fetch it from, or a site to a web host",
+            "s3://builds/journal",
+        ),
     },
 }
 FORMER_COMMANDS = {"publish": "watch"}

@@ -14,7 +14,7 @@ from typing import Final
 from click import IntRange, Option
 
 from edge_api.schema.commands import FOLDER, PATH, parameter_type
-from edge_api.schema.environment import SettingsError, read_dotenv, read_origin
+from edge_api.schema.environment import SettingsError, read_origin, read_variables
 from site_build.content.dates import parse_instant
 from site_build.errors import BuildError
 
@@ -22,7 +22,7 @@ from site_build.errors import BuildError
 def read_settings() -> dict[str, str]:
     """Return the settings of the environment and `.env` without empty ones; raises BuildError."""
     try:
-        given = {**read_dotenv(Path(".env")), **os.environ}
+        given = read_variables(Path(".env"), os.environ)
     except SettingsError as error:
         raise BuildError(str(error)) from None
     return {name: value for name, value in given.items() if value}

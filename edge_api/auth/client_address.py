@@ -6,9 +6,11 @@ from its end, which the nearest proxy wrote.
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from socket import AF_INET, inet_pton
 from typing import Final
 
 from multidict import MultiMapping
@@ -87,8 +89,9 @@ def _last_untrusted(
     """Return the last address that is no trusted proxy, else the first readable one."""
     farthest = peer
     for name in reversed(chain):
-        match = _NODE.fullmatch(name)
-        address = _parse((match["six"] or match["four"]) if match else name)
+        address = _parse(name)
+        if address is None and (match := _NODE.fullmatch(name)):
+            address = _parse(match["six"] or match["four"])
         if address is None:
             break
         farthest = str(address)
@@ -121,6 +124,8 @@ def _unquote(pair: re.Match[str]) -> str:
 @lru_cache(_CACHE_SIZE)
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
     """Return the address, without its zone, and as IPv4 if it is one mapped into IPv6."""
+    with suppress(OSError, ValueError):  # the usual case, in a fifth of the time
+        return IPv4Address(inet_pton(AF_INET, text))
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

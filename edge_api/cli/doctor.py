@@ -34,22 +34,24 @@ from edge_api.cli.serve import (
     run_systemd_command,
 )
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.mail_addresses import MaildirRelay, parse_relay
 from edge_api.db.query import Filter, Read
 from edge_api.db.sqlite.processes import is_served_by_outdated_code
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
+from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.machine import MachineMonitor, make_context, name_unit
 from edge_api.mail.sample_message import open_templates
-from edge_api.mail.transports import MailRefusal, open_transport
+from edge_api.mail.transports import check_relay
 from edge_api.newsletter.checks import check_sender, find_former_hosts
 from edge_api.newsletter.mailings import Mailings
+from edge_api.operation.service import Service
 from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.page_templates import read_notes
+from edge_api.schema.pushed_builds import BucketError, answers_anonymously
 from edge_api.schema.writing import Spool, locate_var
 from edge_api.settings import Settings, find_missing_folders, find_mistakes, read_settings
 
@@ -59,6 +61,7 @@ CHECKED: Final = (
     "store",
     "secret key",
     "build",
+    "bucket of builds",
     "watcher",
     "installed code",
     "mail and its relay",
@@ -75,6 +78,7 @@ CHECKED: Final = (
 """The names of all checks; a check of something that is not installed reports nothing."""
 _STORE_CHECKS: Final = (
     "build",
+    "bucket of builds",
     "watcher",
     "mail and its relay",
     "webhooks",
@@ -134,15 +138,10 @@ def run(arguments: Arguments, settings: Settings) -> int:
     }
     if arguments.alert:
         # They stay as they were where the store cannot be opened.
-        unknown = {"store", "keys", "relay", "newsletter", "audit log"} - checks.keys()
-        _alert(settings, began, checks, unknown)
-    found = [
-        *(error for errors in checks.values() for error in errors),
-        *health_errors,
-        *backup_errors,
-        *site_warnings,
-        *machine_errors,
-    ]
+        unknown = {"store", "keys", "relay", "newsletter", "audit log", "bucket", "standby"}
+        _alert(settings, began, checks, unknown - checks.keys())
+    checks["others"] = [*health_errors, *backup_errors, *site_warnings, *machine_errors]
+    found = [error for errors in checks.values() for error in errors]
     # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
@@ -165,10 +164,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
 
 
 def refuse(arguments: Arguments, errors: Sequence[str]) -> int:
-    """Print errors of the settings, with which no other check can run. Returns 1.
-
-    The owner is told by those settings that are valid.
-    """
+    """Print errors of the settings; those that are valid alert the owner. Returns 1."""
     if arguments.alert:
         with suppress(SettingsError):  # `.env` cannot be read
             settings = read_settings(os.environ, lenient=True)
@@ -242,8 +238,7 @@ async def _check_service(
 ) -> tuple[list[str], Mapping[str, list[str]], list[str] | None]:
     """Assemble the service without serving; return errors of readiness, others, and notes.
 
-    The others are by check. The notes are None where the store cannot be opened: then nothing else
-    could be checked.
+    The others are by check. The notes are None where the store cannot be opened.
     """
     try:
         async with assemble(settings, create=False) as assembly:
@@ -263,10 +258,16 @@ async def _check_service(
                 )
             if press := len(await assembly.service[Mailings].read_resting()):
                 notes += [f"posts to be mailed or skipped: {press}; see {EDGE} newsletter status"]
-            relay = await _check_relay(settings)
+            relay = await check_relay(settings.smtp_url) if settings.smtp_url else []
             clock = await _check_clock(assembly)
             service = assembly.service
+            remote = await _check_bucket(service, settings)
             former = await find_former_hosts(settings, service.store, service.clock())
+            weak = ""
+            if settings.database_path is None:
+                from edge_api.db.postgres import engine as postgres  # noqa: PLC0415
+
+                weak = await postgres.find_weak_replication(settings.database_url)
     except StoreRefusal as refusal:
         refused = [str(refusal)]
         return (
@@ -289,8 +290,27 @@ async def _check_service(
         "relay": relay,
         "newsletter": former,
         "audit log": clock,
+        "bucket": remote,
+        "standby": [*filter(None, [weak])],
     }
     return [*readiness_errors, *builds, *held], errors, notes
+
+
+async def _check_bucket(service: Service, settings: Settings) -> list[str]:
+    """Return errors of the bucket of builds; no build is fetched."""
+    if not settings.build_url:
+        return []
+    errors = []
+    try:
+        await service[RemoteBuilds].look()
+    except BucketError as error:
+        errors.append(f"BUILD_URL: {error.detail}")
+    if await asyncio.to_thread(answers_anonymously, settings.build_url):
+        errors.append(
+            "BUILD_URL: everybody can read the bucket, with what builds keep from readers: take "
+            "public access away in its settings"
+        )
+    return errors
 
 
 async def _check_clock(assembly: Assembly) -> list[str]:
@@ -302,25 +322,6 @@ async def _check_clock(assembly: Assembly) -> list[str]:
         f"{_CLOCK_PREFIX}is behind {row['at']}, when a change was made: {_CLOCK_FIX}"
         for row in found.rows
     ]
-
-
-async def _check_relay(settings: Settings) -> list[str]:
-    """Return an error if the mail relay cannot be reached or refuses the login; send nothing."""
-    if settings.smtp_url:
-        try:
-            async with open_transport(settings.smtp_url)():
-                pass
-        except MailRefusal as refused:
-            relay, message = parse_relay(settings.smtp_url), refused.message
-            if isinstance(relay, MaildirRelay):
-                return [f"SMTP_URL: {message}"]
-            fix = (
-                "check user and password"
-                if refused.stage == "login"
-                else "check its name and port, and whether this network lets that port out"
-            )
-            return [f"SMTP_URL: {relay.host}, port {relay.port}: {message}: {fix}"]
-    return []
 
 
 def _check_site(settings: Settings) -> tuple[list[str], list[str]]:
@@ -393,7 +394,11 @@ def _check_machine(settings: Settings) -> Mapping[str, Sequence[str]]:
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica
     is_missed = needs_backup and not is_new and not read_result(settings, "backup")
     parts = ".service", "-publish.service", "-backup.timer", "-doctor.timer"
-    units = [f"{name_unit()}{each}" for each in parts]
+    units = [
+        f"{name_unit()}{each}"
+        for each in parts
+        if not (settings.build_url and each == "-publish.service")
+    ]
     shown = run_systemd_command("systemctl", "show", "-p", "Id,LoadState,ActiveState", *units)
     return {
         "backup": [f"there is no backup: let a timer run {EDGE} backup"] if is_missed else [],

@@ -21,6 +21,7 @@ from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
+from edge_api.cli.demo import fill_store
 from edge_api.cli.desk import print_link
 from edge_api.cli.supervisor import INHERITED_OPTION, Supervisor
 from edge_api.db.errors import StoreRefusal
@@ -192,6 +193,8 @@ async def _start(assembly: Assembly, sockets: Sequence[socket.socket]) -> list[S
 
 async def _serve(arguments: Arguments, settings: Settings) -> int:
     ending = handle_signals()
+    if settings.demo == "on":
+        await fill_store(settings)
     async with (
         assemble(settings, exclusive=True) as assembly,
         _open_sockets(arguments, settings) as sockets,

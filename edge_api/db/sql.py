@@ -60,11 +60,14 @@ def create_statements(tables: Iterable[Table], dialect: SchemaDialect) -> Iterat
 
 def format_search(table: Table, statements: Iterable[str]) -> Iterator[str]:
     """Yield an engine's statements for the searched columns of a table, if it has some."""
-    folded, old, new = (
-        ", ".join(f"fold_accents({row}{name})" for name in table.searched)
-        for row in ("", "old.", "new.")
+    old, new = (
+        ", ".join(f"fold_accents({row}.{name})" for name in table.searched)
+        for row in ("old", "new")
     )
-    given = {"joined": " || ' ' || ".join(table.searched), "folded": folded, "old": old, "new": new}
+    values = ", ".join(
+        f"json_extract(value, '$[{at}]')" for at in range(1, len(table.searched) + 1)
+    )
+    given = {"joined": " || ' ' || ".join(table.searched), "values": values, "old": old, "new": new}
     for statement in statements if table.searched else ():
         yield statement.format(table=table.name, columns=", ".join(table.searched), **given)
 
@@ -236,7 +239,7 @@ def _bind_row(table: Table, row: Row, condition: Sequence[Any]) -> Iterator[Any]
             yield _bind(column, value.if_exists)
             yield _bind(column, value.if_missing)
         else:
-            yield _bind(column, value)
+            yield _bind(column, value) if name in table.json_columns else value
 
 
 def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
@@ -340,9 +343,14 @@ def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
             given = tuple(each for each in value if "\0" not in str(each))
         convert = dialect.operands.get(operator, lambda each: (each,))
         operation, operands = dialect.operations[operator], convert(given)
-    joined = " || ' ' || ".join(table.searched)
-    text = operation.format(column=quote(column.name), table=table.name, joined=joined)
+    text = _operation(operation, table, column.name)
     return Statement(f"NOT ({text})" if condition.negated else text, operands)
+
+
+@lru_cache(STATEMENT_CACHE_SIZE)
+def _operation(operation: str, table: Table, column: str) -> str:
+    joined = " || ' ' || ".join(table.searched)
+    return operation.format(column=quote(column), table=table.name, joined=joined)
 
 
 _NUL_COMPARISONS = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}

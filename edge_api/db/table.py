@@ -6,7 +6,7 @@ export, erasure, retention and restore do with its rows.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -213,6 +213,15 @@ class Table:
         )
 
     @cached_property
+    def _defaults(self) -> Row:
+        return {name: column.default for name, column in self.columns.items()}
+
+    @cached_property
+    def _generated(self) -> Sequence[tuple[str, str]]:
+        """The columns that get a generated value, and its kind."""
+        return [(each.name, each.generated) for each in self.columns.values() if each.generated]
+
+    @cached_property
     def readable(self) -> tuple[str, ...]:
         """The names of the columns that interfaces show, in the order of declaration."""
         return tuple(name for name in self.columns if name not in self.hidden)
@@ -235,8 +244,7 @@ class Table:
         break a bound, a choice or a NOT NULL; the caller answers for the rest. Raises KeyError for
         a name that is no column.
         """
-        defaults = {name: column.default for name, column in self.columns.items()}
-        row = {**defaults, **self._generate(given, now, new_id), **given}
+        row = {**self._defaults, **self._generate(given, now, new_id), **given}
         if len(row) != len(self.columns):
             raise KeyError(*(row.keys() - self.columns.keys()))
         return self._fold(row)
@@ -244,9 +252,9 @@ class Table:
     def _generate(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
         """Return the generated values of columns that are not given."""
         return {
-            name: new_id() if column.generated == "id" else now
-            for name, column in self.columns.items()
-            if column.generated and name not in given
+            name: new_id() if generated == "id" else now
+            for name, generated in self._generated
+            if name not in given
         }
 
     def new_values(self, given: Mapping[str, Any], now: str) -> Row:

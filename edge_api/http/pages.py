@@ -120,7 +120,7 @@ def _render_with_frame(
         return filled, frame.read_text(encoding="utf-8")
     except (jinja2.TemplateNotFound, FileNotFoundError):
         folder.stat()
-    except jinja2.UndefinedError as error:
+    except (jinja2.UndefinedError, jinja2.exceptions.SecurityError) as error:
         _log.error("the template %s cannot be shown: %s", name, error.message)
     raise unavailable_problem(message)
 

@@ -20,10 +20,12 @@ from edge_api.http.headers import PAGE_HEADERS, SHARED_DRAFT_HEADERS
 from edge_api.http.pages import Reference
 from edge_api.http.response import PreparedResponse, Request, joined_header
 from edge_api.http.static import (
+    NOT_IN_CDN,
     SHORT_LIVED,
     Representation,
     allows_any_origin,
     answer_file,
+    cache_control,
     canonical_address,
     file_headers,
     list_redirects,
@@ -42,6 +44,7 @@ from edge_api.schema.paths import SEARCH, SHARED
 from edge_api.schema.sentences import sentence
 from edge_api.schema.shares import find_shared
 from edge_api.schema.site_policy import media_type
+from edge_api.webhooks.purges import Purges
 from edge_api.writing.service import Writing
 
 _READ_METHODS: Final = ("GET", "HEAD")
@@ -57,14 +60,15 @@ class _Choice(NamedTuple):
     coding: str
     status: int
     negotiated: bool
+    caching: str
 
 
 class SitePages:
     """The files of one build's site and the reference, and their cached representations."""
 
-    def __init__(self, build: BuiltSite, reference: Reference) -> None:
+    def __init__(self, build: BuiltSite, reference: Reference, cdn_seconds: int) -> None:
         """Copy the needed parts of the build, since that may be closed earlier."""
-        self.build_files = build.files
+        self.build_files, self.cdn_seconds = build.files, cdn_seconds
         self.files = {**build.files, **reference.files}
         self._folder = build.folder / SITE_FOLDER
         self._redirects = dict(list_redirects(build.moved, self.files))
@@ -78,13 +82,13 @@ class SitePages:
         path, query = request.path, request.rel_url.raw_query_string
         # The query alone may distinguish a former address from that of a page.
         if query and (to := self._redirects.get(f"{normalize('NFC', path)}?{unquote(query)}")):
-            return _redirect(308, to)
+            return self._redirect(308, to)
         file, status = None if is_gone else self.files.get(path), 200
         if file is None:
             elsewhere = None if is_gone else self.redirect_target(path)
             if elsewhere is not None:
                 status = 308 if _normalize_path(path) in self._redirects else 301
-                return _redirect(status, f"{elsewhere}?{query}" if query else elsewhere)
+                return self._redirect(status, f"{elsewhere}?{query}" if query else elsewhere)
             status, file = 410 if is_gone else 404, self.files.get("/404.html")
             if file is None:
                 raise Problem("not_found", sentence("There is no page at this address"))
@@ -115,7 +119,30 @@ class SitePages:
         is_coded = bool(chosen.codings) and not gets_suggestions
         codings = joined_header(request.headers, "Accept-Encoding") if is_coded else None
         coding = "" if codings is None else best_coding(codings, chosen.codings)
-        return _Choice(chosen, coding, status, alternate is not None)
+        caching = self._choose_caching(file, status, request) if self.cdn_seconds else ""
+        return _Choice(chosen, coding, status, alternate is not None, caching)
+
+    def _choose_caching(self, file: SiteFile, status: int, request: Request) -> str:
+        """Return the `Cache-Control` of a file that was not negotiated, where a CDN is in front.
+
+        A CDN keeps no answer to an address with a query, which no purge names and stats read, nor
+        the contact page: a lead keeps where its sender came from.
+        """
+        caching = cache_control(file.name)
+        is_kept = (
+            status == HTTPStatus.OK
+            and not request.rel_url.raw_query_string
+            and not f"/{file.name}".startswith(CONTACT)
+            and file not in self._reference.files.values()
+        )
+        if is_kept:
+            return cache_control(file.name, self.cdn_seconds)
+        return NOT_IN_CDN.get(caching, caching)
+
+    def _redirect(self, status: int, location: str) -> PreparedResponse:
+        caching = NOT_IN_CDN[SHORT_LIVED] if self.cdn_seconds else SHORT_LIVED
+        headers = (("Location", location), ("Cache-Control", caching), *PAGE_HEADERS)
+        return PreparedResponse(status, headers)
 
     async def _suggest_addresses(self, path: str, text: bytes) -> PreparedResponse:
         """Return the Markdown of a missing page, with links to pages with the closest addresses."""
@@ -137,7 +164,9 @@ class SitePages:
         return PathSuggester(path for path in pages if markdown_alternate(files, files[path]))
 
     async def _prepare(self, choice: _Choice) -> Representation:
-        headers = file_headers(self.files, choice.file, negotiated=choice.negotiated)
+        headers = file_headers(
+            self.files, choice.file, choice.caching, negotiated=choice.negotiated
+        )
         body = None
         if choice.file in self._reference.files.values():
             body = await self._reference.read(choice.file, self._folder.parent, self._newest_slug)
@@ -156,6 +185,7 @@ class Site:
 
     def __init__(self, service: Service) -> None:
         self._service, self._builds = service, service[BuildManager]
+        self._purges = service[Purges]
         self._reference = Reference(service.documents.reference)
         self._pages: SitePages | None = None
 
@@ -228,20 +258,16 @@ class Site:
         return None
 
     def _current(self) -> SitePages:
-        build = self._builds.site()
-        if self._pages is None or self._pages.build_files is not build.files:
-            self._pages = SitePages(build, self._reference)
-        return self._pages
+        build, seconds = self._builds.site(), self._purges.seconds
+        pages = self._pages
+        if pages is None or pages.build_files is not build.files or pages.cdn_seconds != seconds:
+            pages = self._pages = SitePages(build, self._reference, seconds)
+        return pages
 
 
 def _normalize_path(path: str) -> str:
     """Return a path in the form of pages: in Unicode's NFC, without repeated slashes."""
     return re.sub("/{2,}", "/", normalize("NFC", path))
-
-
-def _redirect(status: int, location: str) -> PreparedResponse:
-    headers = (("Location", location), ("Cache-Control", SHORT_LIVED), *PAGE_HEADERS)
-    return PreparedResponse(status, headers)
 
 
 def _answer_options(request: Request, *, is_open: bool = False) -> PreparedResponse:

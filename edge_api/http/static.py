@@ -29,16 +29,21 @@ from edge_api.schema.site_policy import (
 
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 SHORT_LIVED: Final = "public, max-age=300"
+NOT_IN_CDN: Final = {REVALIDATE: "private, no-cache", SHORT_LIVED: "private, max-age=300"}
+"""What errors and redirects say in place of these where a CDN keeps pages."""
 
 
-def cache_control(name: str) -> str:
-    """Return the `Cache-Control` of a file."""
+def cache_control(name: str, cdn_seconds: int = 0) -> str:
+    """Return the `Cache-Control` of a file that a CDN may keep for so long."""
     # A file whose name has a hash of its content never changes.
     if re.fullmatch(
         r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+|pictures/[0-9a-f]{8,64}/[^/]+", name
     ):
         return IMMUTABLE
-    return REVALIDATE if name.endswith((".html", ".md")) else SHORT_LIVED
+    is_page = name.endswith((".html", ".md"))
+    if cdn_seconds:
+        return f"public, max-age={0 if is_page else 300}, must-revalidate, s-maxage={cdn_seconds}"
+    return REVALIDATE if is_page else SHORT_LIVED
 
 
 def markdown_alternate(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFile | None:
@@ -48,8 +53,13 @@ def markdown_alternate(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFil
     return files.get(f"/{file.name.removesuffix('.html')}.md")
 
 
-def file_headers(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool) -> Headers:
-    """Return the headers of a file; `negotiated`: `Accept` chose it in place of its page."""
+def file_headers(
+    files: Mapping[str, SiteFile], file: SiteFile, caching: str = "", *, negotiated: bool
+) -> Headers:
+    """Return the headers of a file; `negotiated`: `Accept` chose it in place of its page.
+
+    `caching` is the `Cache-Control` of one that was not negotiated, if a CDN is in front.
+    """
     kind = media_type(file.name)
     varies = (
         "Accept, Accept-Encoding"
@@ -59,7 +69,7 @@ def file_headers(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: b
     location: Headers = (("Content-Location", quote(f"/{file.name}")),) if negotiated else ()
     return (
         ("Content-Type", kind),
-        ("Cache-Control", NEGOTIATED if negotiated else cache_control(file.name)),
+        ("Cache-Control", NEGOTIATED if negotiated else caching or cache_control(file.name)),
         ("Vary", varies),
         *location,
         *_links(files, file),

@@ -140,6 +140,7 @@ RETRY_SECONDS: Final = 30.0
 """The pause before a build that could not be opened is tried again: the disk may be full."""
 
 NO_BUILD: Final = f"there is no build: run {BUILD} build"
+NOT_FETCHED: Final = "no build has been fetched from BUILD_URL yet"
 LOST: Final = f"the current build is gone, and the one before it is served: run {BUILD} build"
 
 _log = logging.getLogger(__name__)
@@ -212,7 +213,9 @@ class BuildManager:
         site_url: str,
         open_search: SearchFactory,
         retry_seconds: float = RETRY_SECONDS,
+        no_build: str = NO_BUILD,
     ) -> None:
+        """Take the error to report while there is no build."""
         self._retry_seconds = retry_seconds
         self._link = build_dir / CURRENT_LINK
         self._open_search = open_search
@@ -223,7 +226,7 @@ class BuildManager:
         self.site_url = site_url
         self.current: Build | None = None
         self._unindexed: BuiltSite | None = None
-        self.error = NO_BUILD
+        self.error = self._no_build = no_build
         """The error of the newest build, without a path; empty if it is served."""
 
     def build(self) -> Build:
@@ -257,7 +260,7 @@ class BuildManager:
             if seen == self._seen_state and is_waiting and not is_lost:
                 return
             self._seen_state, self._retry_at = seen, float("inf")
-            error, trace = await self._load(seen[0]) if seen else (NO_BUILD, None)
+            error, trace = await self._load(seen[0]) if seen else (self._no_build, None)
             if self.current is None or (await asyncio.to_thread(self._read_current))[1]:
                 error = await self._fall_back(error)
             if error and error != self.error:

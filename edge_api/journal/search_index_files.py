@@ -35,6 +35,7 @@ from edge_api.journal.builds import (
 from edge_api.journal.posts import extract_search_text
 from edge_api.schema.index import INDEX_FILE, SearchHits, SearchText
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
+from edge_api.settings import Settings
 
 MIN_POSTS_FOR_INDEX_FILE: Final = 500
 """The least number of posts for which a file is made: a smaller index is built faster than a
@@ -124,6 +125,12 @@ def _read_texts(posts_file: Path, wanted: Container[bytes]) -> Iterator[SearchTe
         while batch := ahead.result():
             ahead = thread.submit(list, islice(texts, _READ_AHEAD))
             yield from batch
+
+
+def search_prefix(settings: Settings) -> Path:
+    """Return the path prefix of stored search indexes: beside the store, or the builds."""
+    store = settings.database_path
+    return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
 class PendingSearch:

@@ -97,37 +97,51 @@ def split_message(text: str) -> tuple[str, ...]:
     return text[:cut].rstrip(), text[cut:].lstrip()
 
 
-_LINK: Final = re.compile(r"(?:https?://|\bwww\.)\S", re.IGNORECASE)
+# These search a text that `_fold` has folded, since re.IGNORECASE takes four times as long. A
+# pattern that begins with \b takes twice as long as one with \W, before which a text gets a blank.
+_LINK: Final = re.compile(r"(?:https?://|\bwww\.)\S")
 _MANY_LINKS: Final = 3
 _MIN_LETTERS: Final = 20  # letters that a text needs before its capitals mean something
 _MARKUP: Final = re.compile(
-    r"</?(?:a|b|img|iframe|script|div|font)(?:\s+[\w-]+=[^<>]{0,200})?\s*/?>|\[/?url\b|\[link=",
-    re.IGNORECASE,
+    r"</?(?:a|b|img|iframe|script|div|font)(?:\s+[\w-]+=[^<>]{0,200})?\s*/?>|\[/?url\b|\[link="
 )
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _WARES: Final = re.compile(
-    r"\b(?:back-?links?|link[ -]building|guest posts?|domain authority|seo (?:services?|packages?|"
+    r"\W((?:back-?links?|link[ -]building|guest posts?|domain authority|seo (?:services?|packages?|"
     r"audit)|first page of google|rank(?:ing)? #?1|web ?traffic|casinos?|betting|slots?|viagra|"
     r"cialis|pharmacy|pills|replica watches|crypto\w*|bitcoins?|forex|passive income|payday loans?|"
     r"investments?|"
-    r"business loans?|(?:email|e-mail) lists?|bulk (?:sms|e-?mails?)|followers|escorts?|dating)\b|"
-    r"\u043a\u0430\u0437\u0438\u043d\u043e|\u0441\u0442\u0430\u0432\u043a\u0438|"
-    r"\u0437\u0430\u0440\u0430\u0431\u043e\u0442|\u043a\u0440\u0438\u043f\u0442|"
-    r"\u0431\u0438\u0442\u043a\u043e|\u535a\u5f69|\u8d37\u6b3e|\u53d1\u7968",
-    re.IGNORECASE,
+    r"business loans?|(?:email|e-mail) lists?|bulk (?:sms|e-?mails?)|followers|escorts?|dating)\b)"
 )
 """Names of goods that spam sells. Two different ones are a sign of spam: the text is about them."""
+_OTHER_WARES: Final = re.compile(
+    r"\u043a\u0430\u0437\u0438\u043d\u043e|\u0441\u0442\u0430\u0432\u043a\u0438|"
+    r"\u0437\u0430\u0440\u0430\u0431\u043e\u0442|\u043a\u0440\u0438\u043f\u0442|"
+    r"\u0431\u0438\u0442\u043a\u043e|\u535a\u5f69|\u8d37\u6b3e|\u53d1\u7968"
+)
 _CALLS: Final = re.compile(
-    r"\b(?:buy|order|click|act|sign up|register|invest|apply|reply|join) (?:now|here|today|us)\b|"
-    r"\bbuy (?:back-?links|followers|traffic|cheap)|\b(?:limited|special) (?:time )?offer|"
-    r"\b(?:100 ?%|risk)[ -](?:free|guaranteed)|\bguaranteed (?:results|ranking|profit|income)|"
-    r"\bno obligation|\bearn \$?\d|\d ?% (?:bonus|profit)|\bonly \$ ?\d|"
-    r"\u0436\u043c\u0438|\u043f\u0435\u0440\u0435\u0445\u043e\u0434\u0438|"
-    r"\u0440\u0435\u0433\u0438\u0441\u0442\u0440\u0438\u0440\u0443\u0439|"
-    r"\u70b9\u51fb|\u52a0\u5fae\u4fe1",
-    re.IGNORECASE,
+    r"\W(?:"
+    r"(?:buy|order|click|act|sign up|register|invest|apply|reply|join) (?:now|here|today|us)\b|"
+    r"buy (?:back-?links|followers|traffic|cheap)|(?:limited|special) (?:time )?offer|"
+    r"(?:100 ?%|risk)[ -](?:free|guaranteed)|guaranteed (?:results|ranking|profit|income)|"
+    r"no obligation|earn \$?\d|only \$ ?\d)"
 )
 """Words that urge a reader to buy at once."""
+_OTHER_CALLS: Final = re.compile(
+    r"\d ?% (?:bonus|profit)|"
+    r"\u0436\u043c\u0438|\u043f\u0435\u0440\u0435\u0445\u043e\u0434\u0438|"
+    r"\u0440\u0435\u0433\u0438\u0441\u0442\u0440\u0438\u0440\u0443\u0439|"
+    r"\u70b9\u51fb|\u52a0\u5fae\u4fe1"
+)
+
+
+def _fold(text: str) -> str:
+    """Return a text with its cases folded, the dotted and the dotless I of Turkish as `i`."""
+    if text.isascii():  # the usual case, in a tenth of the time
+        return text.lower()
+    return text.replace("\u0130", "i").replace("\u0131", "i").casefold()
+
+
 _MAX_TITLE: Final = 200  # characters, so that most of a message is left to its sender
 _MAX_PATH: Final = 300  # characters, more than a page has
 REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a day; it hides no lead
@@ -139,7 +153,28 @@ HIDDEN_FROM: Final = 7
 
 def score_spam(lead: LeadInput) -> tuple[int, list[str]]:
     """Return a lead's spam score (0: none), without repetitions, and the names of its signs."""
-    found = {name: weight for name, weight, is_seen in _SPAM_RULES if is_seen(lead)}
+    text, name = _fold(f" {lead.message}"), _fold(f"{lead.name} {lead.budget_tier}")
+    links = len(_LINK.findall(text)) if "http" in text or "www." in text else 0
+    wares, calls = set(_WARES.findall(text)), _CALLS.search(text)
+    if "% " in text or not text.isascii():
+        wares.update(_OTHER_WARES.findall(text))
+        calls = calls or _OTHER_CALLS.search(text)
+    signs = (
+        ("honeypot", 10, lead.filled_honeypot),
+        ("link", 1, links),
+        ("many_links", 3, links >= _MANY_LINKS),
+        ("link_in_name", 5, _LINK.search(name)),
+        ("markup", 2, _MARKUP.search(f"{name}\n{text}")),
+        ("mixed_scripts", 2, _mixes_scripts(lead)),
+        (
+            "shouting",
+            1,
+            lead.message.isupper() and sum(map(str.isalpha, lead.message)) >= _MIN_LETTERS,
+        ),
+        ("wares", 2, len(wares) > 1),
+        ("call_to_buy", 2, calls),
+    )
+    found = {name: weight for name, weight, is_seen in signs if is_seen}
     if found.keys() >= {"wares", "call_to_buy"}:
         found["sales_pitch"] = 2
     # Without one of these signs it is never hidden: people send links, code and capitals too.
@@ -173,30 +208,14 @@ def _is_only_started(message: str, say: Callable[[str], str]) -> bool:
 
 def dedupe_digest(email: str, text: str) -> str:
     """Return a digest of sender and message that ignores case, white space and Unicode variants."""
-    message = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    known = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    message = " ".join(known.split())
     return sha256(f"{normalize_address(email)}\n{message}".encode()).hexdigest()
 
 
 def _mixes_scripts(lead: LeadInput) -> bool:
     text = f"{lead.name} {lead.message}"
-    words = () if text.isascii() else _WORD.findall(text)
+    words = [] if text.isascii() else [word for word in _WORD.findall(text) if not word.isascii()]
     starts = ([unicodedata.name(letter, "").partition(" ")[0] for letter in word] for word in words)
     # Letters of these scripts look alike: a word that mixes them is disguised.
     return any(len({"LATIN", "CYRILLIC", "GREEK"}.intersection(each)) > 1 for each in starts)
-
-
-_SPAM_RULES: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
-    ("honeypot", 10, lambda lead: lead.filled_honeypot),
-    ("link", 1, lambda lead: bool(_LINK.search(lead.message))),
-    ("many_links", 3, lambda lead: len(_LINK.findall(lead.message)) >= _MANY_LINKS),
-    ("link_in_name", 5, lambda lead: bool(_LINK.search(f"{lead.name} {lead.budget_tier}"))),
-    ("markup", 2, lambda lead: bool(_MARKUP.search(f"{lead.name}\n{lead.message}"))),
-    ("mixed_scripts", 2, _mixes_scripts),
-    (
-        "shouting",
-        1,
-        lambda lead: lead.message.isupper() and sum(map(str.isalpha, lead.message)) >= _MIN_LETTERS,
-    ),
-    ("wares", 2, lambda lead: len(set(map(str.casefold, _WARES.findall(lead.message)))) > 1),
-    ("call_to_buy", 2, lambda lead: bool(_CALLS.search(lead.message))),
-)

@@ -66,14 +66,18 @@ class Sender:
 class CreatedLead:
     """A lead that was accepted."""
 
-    row: Row
-    """The published members of the lead."""
     replayed: bool
     """Whether an earlier request with the same key had created it."""
     body: bytes
     """The JSON of the answer, the same for each repetition."""
     quota: Quota | None
     """The sender's remaining quota; `None` where leads are not counted."""
+
+    @property
+    def row(self) -> Row:
+        """The published members of the lead."""
+        lead: Row = orjson.loads(self.body)["lead"]
+        return lead
 
 
 class LeadListener(Protocol):
@@ -109,7 +113,8 @@ class Leads:
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
     ) -> CreatedLead:
         """Store a lead, or repeat the answer to the same key. Raises as `Idempotency.run_once`."""
-        work = partial(self._save, lead, sender)
+        quotas: list[Quota | None] = []
+        work = partial(self._save, lead, sender, quotas)
         if idempotency_key is None:
             answer, replayed = await work(lambda _answer: ()), False
         else:
@@ -121,8 +126,9 @@ class Leads:
             )
             claim = identify_request(self._secret, scope, idempotency_key, lead.canonical())
             answer, replayed = await self._idempotency.run_once(claim, work)
-        quota = None if sender.actor else await self._limiter.peek(_RATE_LIMIT, sender.address)
-        return CreatedLead(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
+        if replayed and sender.actor is None:
+            quotas.append(await self._limiter.peek(_RATE_LIMIT, sender.address))
+        return CreatedLead(replayed, answer.encode(), quotas[-1] if quotas else None)
 
     async def recent(self, limit: int) -> bytes:
         """Return the list of the newest leads that are not spam, newest first, in JSON."""
@@ -134,9 +140,16 @@ class Leads:
         rows = await read_all(self._store, Read(LEADS, PUBLIC_MEMBERS, where, NEWEST, limit))
         return orjson.dumps({"leads": rows, "count": len(rows)})
 
-    async def _save(self, lead: LeadInput, sender: Sender, store_response: StoreResponse) -> str:
+    async def _save(
+        self,
+        lead: LeadInput,
+        sender: Sender,
+        quotas: list[Quota | None],
+        store_response: StoreResponse,
+    ) -> str:
+        """Store a lead and return the answer; add the sender's remaining quota to `quotas`."""
         if sender.actor is None:
-            await self._limiter.hit(_RATE_LIMIT, sender.address)
+            quotas.append(await self._limiter.hit(_RATE_LIMIT, sender.address))
         try:
             rows = self._rows(lead, sender)
             published = {name: rows[0][name] for name in PUBLIC_MEMBERS}
@@ -192,7 +205,7 @@ class Leads:
         now_text = format_instant(now)
         score, reasons = (0, []) if sender.actor else score_spam(lead)
         given = {
-            **lead.model_dump(include={*SentLead.model_fields}),
+            **{name: getattr(lead, name) for name in SentLead.model_fields},
             "source": sender.source,
             **sender.origin,
             "status": "spam" if score >= HIDDEN_FROM else "new",

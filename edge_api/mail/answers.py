@@ -126,7 +126,7 @@ class Answers:
         """Return a sentence that says why an address cannot be mailed; empty if it can."""
         if self.settings.smtp_url is None:
             return f"No answer can be sent: {NO_RELAY}."
-        if reason := undeliverable_reason(email):
+        if reason := undeliverable_reason(email, is_demo=self.settings.demo == "on"):
             return f"{reason}."
         if await is_suppressed(self.store, email):
             return "The address is suppressed: mail to it came back, or the person wants none."

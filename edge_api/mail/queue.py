@@ -218,6 +218,7 @@ class Outbox:
         self.is_configured = settings.smtp_url is not None
         owner = settings.owner_email
         self.owner = parse_mailbox(owner).address if owner else None
+        self.is_demo = settings.demo == "on"
         self._acknowledges = settings.acknowledge_leads
         self._settings = settings
         self._clock = clock
@@ -229,9 +230,8 @@ class Outbox:
             return self._queue_hidden_list()
         queries: tuple[Query, ...] = self._notify_owner(NOTIFICATION, lead)
         if self._acknowledges:
-            queries += self._queue(
-                ACKNOWLEDGEMENT, lead["email"], lead, undeliverable_reason(lead["email"])
-            )
+            refusal = undeliverable_reason(lead["email"], is_demo=self.is_demo)
+            queries += self._queue(ACKNOWLEDGEMENT, lead["email"], lead, refusal)
         return queries
 
     def wake(self) -> None:
@@ -244,7 +244,8 @@ class Outbox:
         email = request["email"]
         if not self.is_configured or email is None:
             return ()
-        return self._queue(ACCESS_DECISION, email, request, undeliverable_reason(email))
+        reason = undeliverable_reason(email, is_demo=self.is_demo)
+        return self._queue(ACCESS_DECISION, email, request, reason)
 
     def request_entries(self, request: Row) -> tuple[Query, ...]:
         """Return the entry that notifies the owner of a request for access that waits."""
@@ -289,8 +290,8 @@ class Outbox:
             return self._queue(message_type, owner or "owner", subject, "OWNER_EMAIL is not set")
         now = self._clock()
         single = new_entry(message_type, owner, subject["id"], now)
-        held = new_entry(OWNER_SUMMARY, owner, subject["id"], now)
-        held["due_at"] = format_instant(now + BURST_WINDOW)
+        summary = {"template_name": OWNER_SUMMARY.template, "queue": OWNER_SUMMARY.queue}
+        held = {**single, **summary, "due_at": format_instant(now + BURST_WINDOW)}
         notices = tuple(each.template for each in (NOTIFICATION, REQUEST_NOTICE, OWNER_SUMMARY))
         where = (
             Filter("template_name", "in", notices),
@@ -340,8 +341,8 @@ class Outbox:
         return Insert(EMAIL_OUTBOX, [entry]), log_insert(entry, "pending", now)
 
 
-def undeliverable_reason(address: str) -> str | None:
-    """Return why an address is never mailed, without naming it; `None` if it can be mailed."""
+def undeliverable_reason(address: str, *, is_demo: bool = False) -> str | None:
+    """Return why an address is never mailed, or `None`; a demonstration mails those in example."""
     try:
         normalize_address(address)
         mailbox = parse_mailbox(address)
@@ -352,7 +353,8 @@ def undeliverable_reason(address: str) -> str | None:
     if len(mailbox.local_part.encode()) > MAX_LOCAL_PART_LENGTH:
         return f"The address has more than {MAX_LOCAL_PART_LENGTH} octets before the @"
     labels = mailbox.domain.lower().split(".")
-    if any(".".join(labels[start:]) in _RESERVED_DOMAINS for start in range(len(labels))):
+    reserved = _RESERVED_DOMAINS - {"example"} if is_demo else _RESERVED_DOMAINS
+    if any(".".join(labels[start:]) in reserved for start in range(len(labels))):
         return "The address is in a domain that is reserved and receives no mail"
     return None
 

@@ -330,3 +330,20 @@ def open_transport(url: str) -> Transport:
     if isinstance(relay, MaildirRelay):
         return MaildirTransport(relay).session
     return partial(SmtpSession, relay, create_default_context())
+
+
+async def check_relay(smtp_url: str) -> list[str]:
+    """Return an error if the mail relay cannot be reached or refuses the login; send nothing."""
+    try:
+        async with open_transport(smtp_url)():
+            return []
+    except MailRefusal as refused:
+        relay, message = parse_relay(smtp_url), refused.message
+        if isinstance(relay, MaildirRelay):
+            return [f"SMTP_URL: {message}"]
+        fix = (
+            "check user and password"
+            if refused.stage == "login"
+            else "check its name and port, and whether this network lets that port out"
+        )
+        return [f"SMTP_URL: {relay.host}, port {relay.port}: {message}: {fix}"]

@@ -93,7 +93,7 @@ class Subscribers:
         elif earlier and earlier["status"] >= MAX_UNANSWERED:
             reason = f"{MAX_UNANSWERED} confirmations had no answer in {RESERVED_FOR.days} days"
         else:
-            reason = undeliverable_reason(email)
+            reason = undeliverable_reason(email, is_demo=self._outbox.is_demo)
         if reason is not None:
             entry = {"id": new_id(now), "template_name": CONFIRMATION.template}
             yield log_insert({**entry, "recipient_email": email}, "suppressed", now, reason)

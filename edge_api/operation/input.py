@@ -66,11 +66,12 @@ class TextRule:
         text = re.sub("\r\n?", "\n", text)  # the next step refuses them in a single line
         if self._control.search(check_text(text)):
             raise ValueError(sentence("must not contain control characters"))
-        if _NONCHARACTER.search(text):
+        if not text.isascii() and _NONCHARACTER.search(text):
             raise ValueError(sentence("must not contain noncharacters, such as U+FFFF"))
         trimmed = text.strip(self._stripped_characters)
-        # NFC makes one character of four at most, and can take the square of the length.
-        can_fit = len(trimmed) <= 4 * self._max_length
+        # NFC makes one character of four at most, and can take the square of the length. It leaves
+        # ASCII as it is, which is found sooner.
+        can_fit = len(trimmed) <= 4 * self._max_length and not trimmed.isascii()
         normal = normalize("NFC", trimmed) if can_fit else trimmed
         cleaned = normal if len(normal) <= max(self._max_length, len(trimmed)) else trimmed
         if not cleaned:

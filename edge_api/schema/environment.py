@@ -1,6 +1,7 @@
 """Environment variables and `.env` files. Messages and printed values contain no password."""
 
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from importlib.metadata import distributions
 from io import StringIO
@@ -40,6 +41,26 @@ def read_origin(text: str) -> str:
     return text
 
 
+PRIVATE_PREFIX, PUBLIC_PREFIX = "fe_build_private_", "fe_build_public_"
+"""The beginnings of the keys that builds are signed and verified with."""
+
+
+def read_bucket(text: str) -> str:
+    """Return the address of a bucket unchanged. Raises ValueError for what cannot be one."""
+    remote = r"(s3|gs|az)://[^/?#@\s]+(/[^?#]*)?"
+    if re.match(r"[a-z0-9+.-]+:", text) and not re.fullmatch(rf"{remote}|file:///[^?#]+", text):
+        raise ValueError("must be a folder, or like s3://bucket/path, gs://bucket, az://container")
+    return text
+
+
+def read_key(text: str, prefix: str = PUBLIC_PREFIX) -> bytes:
+    """Return the 32 bytes of a key. Raises ValueError with what to fix."""
+    found = re.fullmatch(rf"{prefix}([\w-]{{43}})", text, re.ASCII)
+    if found is None:
+        raise ValueError(f"must be {prefix} and 43 characters, as `push --new-key` prints it")
+    return urlsafe_b64decode(f"{found[1]}=")
+
+
 class SettingsError(Exception):
     """Settings, or the file that has them, are invalid; `errors` has a sentence for each fault."""
 
@@ -70,6 +91,24 @@ def read_dotenv(path: Path, *, lenient: bool = False) -> Mapping[str, str]:
     if broken and not lenient:
         raise SettingsError(broken)
     return {name: value or "" for name, value in dotenv_values(stream=StringIO(text)).items()}
+
+
+def read_variables(
+    path: Path, environment: Mapping[str, str], *, lenient: bool = False
+) -> dict[str, str]:
+    """Return the variables of a `.env` file and of the environment, which wins.
+
+    Of the environment of a demonstration only PORT counts: no setting of a real journal, such as
+    its store or its relay, may reach one. Raises SettingsError.
+    """
+    found = read_dotenv(path, lenient=lenient)
+    is_demo = found.get("DEMO") == "on"
+    given = {
+        name: value
+        for name, value in environment.items()
+        if name == "PORT" or not (is_demo or name == "DEMO")
+    }
+    return {**found, **given}
 
 
 def read_boolean(text: str) -> bool:

@@ -4,6 +4,7 @@ The build checks every record against these models before it writes; the edge ch
 it opens a build. No other module declares these fields.
 """
 
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field
@@ -71,6 +72,14 @@ BUILD_LOCK = ".lock"
 CURRENT_LINK = "current"
 PREVIOUS_LINK = "previous"
 """Links in BUILD_DIR to `<build id>/`: the build that is served, and the one served before it."""
+
+
+def point_link(build_dir: Path, link: str, name: str) -> None:
+    """Let a link in BUILD_DIR name a build, in one step. Raises OSError."""
+    partial = build_dir / f".{link}"
+    partial.unlink(missing_ok=True)
+    partial.symlink_to(name)
+    partial.replace(build_dir / link)
 
 
 SLUG_PATTERN: Final = r"[^\x00-,.\/:-@\[-\^`{-}\x7f-\xa9][^\x00-,\/:-@\[-\^`{-}\x7f-\xa9]{0,199}"

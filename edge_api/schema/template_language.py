@@ -12,6 +12,7 @@ from typing import Final
 
 from jinja2 import BaseLoader, Environment, Undefined, pass_context
 from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
 from edge_api.schema.page_templates import CATALOGUE_FILE, TEMPLATES_FOLDER, read_notes
@@ -38,8 +39,12 @@ def read_language(build: Path) -> Language:
 
 
 def make_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> Environment:
-    """Return the Jinja environment that renders the templates of the edge's pages."""
-    environment = Environment(
+    """Return the Jinja environment that renders the templates of the edge's pages.
+
+    It is a sandbox, since a build may come from another machine: templates reach the values that
+    they are given, change none, and nothing else of the process.
+    """
+    environment = ImmutableSandboxedEnvironment(
         loader=loader,
         undefined=undefined,
         autoescape=True,

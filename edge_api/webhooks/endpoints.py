@@ -37,7 +37,8 @@ if TYPE_CHECKING:  # it imports aiohttp, which most commands do without
     from edge_api.webhooks.dispatcher import DeliveryResult, WebhookSender
 
 LEAD_CREATED: Final = "lead.created"
-EVENTS: Final = (LEAD_CREATED, "post.published", "post.updated", "post.removed")
+SITE_CHANGED: Final = "site.changed"
+EVENTS: Final = (LEAD_CREATED, "post.published", "post.updated", "post.removed", SITE_CHANGED)
 """The events that an endpoint can choose."""
 
 

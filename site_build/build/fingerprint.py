@@ -7,6 +7,8 @@ made again. This module knows nothing of content.
 import hashlib
 import json
 import sys
+import unicodedata
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -70,11 +72,14 @@ def is_fallback_template(template: "Template") -> bool:
 def fingerprint_code() -> str:
     """Return the digest of this program's own sources and of the releases of all libraries.
 
-    It is computed once: the process runs what it has loaded, even if the files change.
+    Of Python it has the minor version, and the versions of zlib and of Unicode: a patch release
+    fixes faults, and would make every page of a site again. It is computed once: the process runs
+    what it has loaded, even if the files change.
     """
     # Folders such as `jinja2-3.1.6.dist-info`; reading the files in them would take much longer.
     libraries = sorted(each.name for folder in sys.path for each in Path(folder).glob("*-info"))
-    digest = hashlib.blake2b(f"{sys.version} {libraries}".encode(), digest_size=20)
+    python = sys.implementation.cache_tag, zlib.ZLIB_RUNTIME_VERSION, unicodedata.unidata_version
+    digest = hashlib.blake2b(f"{python} {libraries}".encode(), digest_size=20)
     for folder in SOURCES:
         add_files(digest, folder, list_sources(folder))
     return digest.hexdigest()

@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from click import Argument, Choice, Option
+from click import Argument, Choice, Option, UsageError
 
 from edge_api.schema.commands import PATH, Arguments
 from site_build.cli import run as run_command
@@ -18,6 +18,7 @@ from site_build.importers.detect import SYSTEMS, read_journal
 from site_build.importers.writer import (
     MOST_LISTED,
     READABLE_REPORT,
+    STARTER,
     Summary,
     fill_starter,
     write_journal,
@@ -53,6 +54,7 @@ PARAMS: Final = (
         "Ghost, Substack, or a folder of Markdown",
     ),
     *IMPORT_OPTIONS,
+    Option(["--demo"], is_flag=True, help="make a demonstration, with made-up texts and people"),
     Option(["--run"], is_flag=True, help="run the journal afterwards"),
     *run_command.PARAMS,
 )
@@ -61,10 +63,11 @@ PARAMS: Final = (
 def run(arguments: Arguments) -> int:
     """Make the journal and print its files; raises BuildError. No file is overwritten."""
     folder, source, console = arguments.folder, arguments.source, open_console()
+    if source and arguments.demo:
+        raise UsageError("Give at most one of --from, --demo.")
+    write = _write_demo if arguments.demo else _write_new_journal
     try:
-        lines = (
-            import_journal(folder, source, arguments)[-1] if source else _write_new_journal(folder)
-        )
+        lines = import_journal(folder, source, arguments)[-1] if source else write(folder)
     except OSError as error:
         raise BuildError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
     console.print("\n".join(lines))
@@ -132,3 +135,19 @@ def _write_new_journal(folder: Path) -> list[str]:
     }
     write_journal(folder, files)
     return [f"{folder} is a journal: {', '.join(files)}"]
+
+
+def _write_demo(folder: Path) -> list[str]:
+    """Write a demonstration, whose last post is of yesterday; return lines to print."""
+    if os.path.lexists(folder):
+        raise BuildError(f"{folder} is there already; choose a new folder for the demonstration")
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    days = {f"ago_{each}": write_instant(now - timedelta(days=each)) for each in range(40)}
+    days["ahead_3"] = write_instant(now + timedelta(days=3))
+    names = [each.relative_to(STARTER).as_posix() for each in (STARTER / "demo").rglob("*.*")]
+    files = {name.removeprefix("demo/"): fill_starter(name, **days) for name in names}
+    settings = files.pop("settings.txt").decode()
+    files["pelicanconf.py"] = fill_starter("settings.txt", settings=settings)
+    files |= {".env": files.pop("env.txt"), ".gitignore": fill_starter("gitignore.txt")}
+    write_journal(folder, files)
+    return [f"{folder} is a demonstration: {len(files)} files; its people come with the first run"]

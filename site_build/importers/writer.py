@@ -24,6 +24,7 @@ REPORT: Final = "import-report.json"
 """The report for programs. By its digests the next import recognizes the files of this one."""
 READABLE_REPORT: Final = "import-report.md"
 """The report for people: what was left out and changed."""
+STARTER: Final = Path(__file__).resolve().parents[1] / "starter"
 MOST_LISTED: Final = 10
 """The findings of one kind that are listed for people; the others are counted."""
 
@@ -53,8 +54,8 @@ class Summary(NamedTuple):
 
 def fill_starter(name: str, **values: str) -> bytes:
     """Return a file of `starter/` with its values filled in."""
-    file = Path(__file__).resolve().parents[1] / "starter" / name
-    return Template(file.read_text(encoding="utf-8")).substitute(values).encode()
+    text = (STARTER / name).read_text(encoding="utf-8")
+    return Template(text).substitute(values).encode()
 
 
 def strip_unwritable(text: str) -> str:

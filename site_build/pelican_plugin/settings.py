@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from pelican import settings as pelican_settings  # type: ignore[import-untyped]
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 
-from edge_api.schema.environment import SettingsError, read_dotenv
+from edge_api.schema.environment import SettingsError, read_variables
 from edge_api.schema.sentences import Language, compile_catalogue, load_language
 from site_build.addresses import (
     CONTACT_THANKS,
@@ -34,7 +34,7 @@ from site_build.site import Identity
 from site_build.template_objects import Article
 
 try:
-    _environment = {**read_dotenv(Path(".env")), **os.environ}
+    _environment = read_variables(Path(".env"), os.environ)
 except SettingsError:  # The commands report this error.
     _environment = dict(os.environ)
 _default_file = Path("pelicanconf.py")

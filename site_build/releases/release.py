@@ -17,7 +17,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, PREVIOUS_LINK, SITE_FOLDER
+from edge_api.schema.index import (
+    BUILD_LOCK,
+    CURRENT_LINK,
+    PREVIOUS_LINK,
+    SITE_FOLDER,
+    point_link,
+)
 from edge_api.schema.shares import list_shares
 from site_build.build.manifest import MANIFEST_FILE, Entry, parse_rows, read_rows, remove_file
 from site_build.build.memory import BuildMemory
@@ -164,10 +170,7 @@ def _follow(output: Path, link: str) -> str | None:
 def _point(output: Path, link: str, build_id: str) -> None:
     if (output / link).is_dir() and not (output / link).is_symlink():
         raise BuildError(f"{output / link} is a folder, not the link that a build makes; move it")
-    partial = output / f".{link}"
-    partial.unlink(missing_ok=True)
-    partial.symlink_to(build_id)
-    partial.replace(output / link)
+    point_link(output, link, build_id)
 
 
 def _prune(output: Path) -> None:

@@ -13,6 +13,8 @@ from uuid import uuid4
 
 from aiohttp import ClientError, ClientSession
 
+from tests.edge.leads_index import read_file
+
 STORE = ("-m", "tests.drills.store_process")
 EDGE = ("-m", "edge_api", "serve")
 LEADS = "/api/public/v1/leads"
@@ -24,6 +26,12 @@ def ids(path: Path, question: str) -> set[str]:
     """Return the first column of what a file answers."""
     with closing(sqlite3.connect(path)) as connection:
         return {str(row) for (row,) in connection.execute(question)}
+
+
+def unindexed(path: Path) -> set[str]:
+    """Return the ids of leads whose entries in the search index differ from their texts."""
+    kept, anew = read_file(path)
+    return {lead for lead, _ in kept ^ anew}
 
 
 class StoreClient:
@@ -81,8 +89,8 @@ class StoreTarget:
         return ids(self._path, "SELECT id FROM leads")
 
     def halves(self) -> set[str]:
-        """Return the ids of leads without audit entry, and of entries without lead."""
-        return ids(
+        """Return the ids of leads without audit entry or index entries, and of entries alone."""
+        return unindexed(self._path) | ids(
             self._path,
             "SELECT id FROM leads WHERE id NOT IN (SELECT id FROM audit_log WHERE verb = 'drill')"
             " UNION SELECT id FROM audit_log WHERE id NOT IN (SELECT id FROM leads)",
@@ -146,8 +154,8 @@ class EdgeTarget:
         return ids(self._path, "SELECT id FROM leads")
 
     def halves(self) -> set[str]:
-        """Return the difference between the number of leads and of keys, where there is one."""
-        return ids(
+        """Return the leads that are not indexed, and numbers of leads and of keys that differ."""
+        return unindexed(self._path) | ids(
             self._path,
             "SELECT leads || ' leads, ' || keys || ' keys' FROM (SELECT"
             " (SELECT count(*) FROM leads) AS leads,"

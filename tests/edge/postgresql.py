@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import asyncpg
+import psutil
 
 from edge_api.db.postgres.engine import open_store
 from tests.patience import patience
@@ -61,11 +62,13 @@ def _free_port() -> int:
 class PostgreSQL:
     """A server in a folder of its own, which is started, ended, killed and started again."""
 
-    def __init__(self, copy_of: "PostgreSQL | None" = None, **settings: str) -> None:
-        """Start a server; `copy_of` another one it is a standby, with `primary_conninfo`."""
+    def __init__(
+        self, copy_of: "PostgreSQL | None" = None, port: int | None = None, **settings: str
+    ) -> None:
+        """Start a server; `copy_of` another one it is a standby of that."""
         # Not in a folder of pytest's: root's are closed to the user whom PostgreSQL has to run as.
         self.folder = Path(tempfile.mkdtemp(prefix="fore-edge-"))
-        self.port = _free_port()
+        self.port = port or _free_port()
         self._settings = {**_SETTINGS, **settings}
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = count()
@@ -73,7 +76,8 @@ class PostgreSQL:
         if self._user is not None:
             os.chown(self.folder, self._user, -1)
         if copy_of is not None:
-            self._run("pg_basebackup", f"--dbname={copy_of.url('')}", "--write-recovery-conf")
+            source = f"--dbname={copy_of.url('')}"
+            self._run("pg_basebackup", source, "--write-recovery-conf", "--checkpoint=fast")
             self.start()
             return
         self._run("initdb", f"--username={OWNER}", "--encoding=UTF8", "--locale=C", "--no-sync")
@@ -136,6 +140,17 @@ class PostgreSQL:
         assert self._process is not None
         self._process.send_signal(how)
         self._process.wait(60)
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the server's first process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def freeze(self, how: signal.Signals = signal.SIGSTOP) -> None:
+        """Let the machine vanish: nothing is answered and nothing is closed; SIGCONT ends it."""
+        for process in (server := psutil.Process(self.pid), *server.children()):
+            process.send_signal(how)
 
     def remove(self) -> None:
         """End the server and leave nothing behind."""

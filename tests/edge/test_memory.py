@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge_api import background as background_jobs
-from edge_api.app import gc_freeze
+from edge_api.background import gc_freeze
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import EdgeMaker
 from tests.edge.mcp.agents import MODERN, Agent

@@ -1,5 +1,8 @@
 """Causes for a new build of everything: no library and no file that shows in pages is forgotten."""
 
+import sys
+import unicodedata
+import zlib
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,30 @@ def test_another_release_of_a_library_counts(
     fingerprints.add(fingerprint_code())
 
     assert len(fingerprints) == 3
+
+
+def test_a_patch_release_of_python_makes_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its minor version counts, and so do the libraries that it brings with it."""
+    before = fingerprint_code()
+    monkeypatch.setattr(sys, "version", "3.11.99 (main, Jan  1 2027, 00:00:00) [GCC 15.1.0]")
+    monkeypatch.setattr(sys, "version_info", (*sys.version_info[:2], 99, "final", 0))
+    fingerprint_code.cache_clear()
+    assert fingerprint_code() == before
+
+    fingerprints = {before}
+    for module, name, value in (
+        (sys.implementation, "cache_tag", "cpython-399"),
+        (zlib, "ZLIB_RUNTIME_VERSION", "9.9.9"),
+        (unicodedata, "unidata_version", "99.0.0"),
+    ):
+        monkeypatch.setattr(module, name, value)
+        fingerprint_code.cache_clear()
+        fingerprints.add(fingerprint_code())
+    monkeypatch.undo()
+    fingerprint_code.cache_clear()
+
+    assert len(fingerprints) == 4
+    assert fingerprint_code() == before
 
 
 def test_the_recipe_names_every_file_that_the_program_reads_beside_itself() -> None:

@@ -3,11 +3,13 @@
 The SQL gives the same results in every locale of the server.
 """
 
+import asyncio
 import re
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -27,6 +29,8 @@ SCHEMA: Final = "fore_edge"
 
 CONNECT_SECONDS: Final = 8.0
 """The time limit for opening a connection; it takes 5 ms, and seconds on an overloaded machine."""
+OTHER_HOSTS_SECONDS: Final = 2.0
+"""The wait for the other hosts once one has answered: its successor, or a machine that is gone."""
 MARGIN_SECONDS: Final = 1.0
 """The client's time limit beyond the server's, so that the server can report its timeout."""
 
@@ -59,30 +63,90 @@ async def _keep_session(_session: Connection) -> None:
     """Return a session to its pool without resetting it on the server: reads set nothing."""
 
 
+def split_hosts(url: str) -> list[str]:
+    """Return a URL for each host that a URL names. Raises ValueError."""
+    parts = urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    if "," not in hosts:
+        return [url]
+    return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
+
+
 async def connect(
-    url: str, settings: Mapping[str, str], seconds: float | None
+    url: str, settings: Mapping[str, str], seconds: float | None, **options: Any
 ) -> PostgresConnection:
-    """Open a session; `seconds` limit each answer. Raises EngineError, and ValueError for a URL."""
-    return await asyncpg.connect(
-        url,
-        timeout=CONNECT_SECONDS,
-        command_timeout=seconds,
-        server_settings={**SETTINGS, **settings},
-    )
+    """Open a session; `seconds` limit each answer. Of several hosts it is on one that takes writes.
+
+    If two do, one is a former primary: the one with the later timeline is taken. Raises
+    EngineError, and ValueError for a URL.
+    """
+    urls = split_hosts(url)
+    options |= {
+        "timeout": CONNECT_SECONDS,
+        "command_timeout": seconds,
+        "server_settings": {**SETTINGS, **settings},
+    }
+    if len(urls) == 1:
+        return await asyncpg.connect(url, **options)
+    options["target_session_attrs"] = "read-write"
+    # At once, since asyncpg's limit is for all of them, and a machine that is gone uses it up.
+    opening = [asyncio.create_task(asyncpg.connect(each, **options)) for each in urls]
+    chosen: PostgresConnection | None = None
+
+    def let_go(task: "asyncio.Task[PostgresConnection]") -> None:
+        if not task.cancelled() and not task.exception() and task.result() is not chosen:
+            task.result().terminate()
+
+    try:
+        done, waiting = await asyncio.wait(opening, return_when=asyncio.FIRST_COMPLETED)
+        if waiting:
+            done |= (await asyncio.wait(waiting, timeout=OTHER_HOSTS_SECONDS))[0]
+        errors = [error for task in done if (error := task.exception())]
+        if len(errors) == len(done):
+            raise min(errors, key=lambda error: not isinstance(error, _TELLING))
+        opened = [task.result() for task in done if not task.exception()]
+        timelines = {(await identify(each))[1]: each for each in opened}
+        chosen = timelines[max(timelines)]
+        return chosen
+    finally:
+        for task in opening:
+            task.cancel()
+            task.add_done_callback(let_go)
+
+
+async def identify(session: PostgresConnection) -> tuple[str, str]:
+    """Return the server's system identifier, and its timeline in hexadecimal digits.
+
+    Each promotion increases the timeline; a standby has none. Both are empty if access is denied.
+    """
+    try:
+        ((system, timeline),) = await session.fetch(
+            "SELECT system_identifier::text, CASE WHEN pg_is_in_recovery() THEN '' "
+            "ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END FROM pg_control_system()"
+        )
+    except asyncpg.PostgresError:
+        return "", ""
+    return system, timeline
 
 
 async def open_pool(
-    url: str, max_size: int, settings: Mapping[str, str], seconds: float | None = None
+    url: str,
+    max_size: int,
+    settings: Mapping[str, str],
+    seconds: float | None = None,
+    prepare: "Callable[[Connection], Awaitable[None]] | None" = None,
 ) -> Pool:
-    """Return a pool of `max_size` sessions, opened when needed; `seconds` limit each answer."""
+    """Return a pool of `max_size` sessions, opened when needed; `seconds` limit each answer.
+
+    Each session is handed to `prepare` first.
+    """
     return await asyncpg.create_pool(
         url,
         min_size=0,  # else a task of the pool's own would try to connect, and log each failure
         max_size=max_size,
-        timeout=CONNECT_SECONDS,
-        command_timeout=seconds,
-        server_settings={**SETTINGS, **settings},
+        init=cast("Any", prepare),
         reset=_keep_session,
+        connect=cast("Any", partial(connect, settings=settings, seconds=seconds)),
     )
 
 
@@ -95,8 +159,11 @@ _DisconnectionError = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSEr
 """asyncpg's errors of a lost connection; InternalClientError if the server has closed it."""
 EngineError = (asyncpg.PostgresError, *_DisconnectionError)
 """All errors that asyncpg raises: those of the server, the connection and the network."""
+_TELLING = (asyncpg.PostgresError, asyncpg.TargetServerAttributeNotMatched)
+"""Errors of a host that has answered; they say more than those of one that has not."""
 
 IDLE_TIMEOUT_SQLSTATE: Final = "25P03"
+READ_ONLY_SQLSTATE: Final = "25006"
 UNREACHABLE: Final = "The store's server cannot be reached"
 
 _MESSAGES: Mapping[str, str] = {
@@ -106,7 +173,7 @@ _MESSAGES: Mapping[str, str] = {
     CANCELED: "The store took too long",
     "40": "The store is locked by another process",
     "55P03": "The store is locked by another process",
-    "25006": "The store cannot be written",
+    READ_ONLY_SQLSTATE: "The store cannot be written",
     "42501": "The store cannot be written",
     "28": "The store's server does not let the edge in",
     "3D": "The store's database is gone",
@@ -127,8 +194,11 @@ def sqlstate_of(error: BaseException | None) -> str:
 
 
 def is_disconnection(error: BaseException) -> bool:
-    """Return whether an error is a lost connection, so that the server's answer may be lost."""
-    return _message_of(error) == UNREACHABLE
+    """Return whether a session is of no more use: the connection is lost, or no writes are taken.
+
+    In the first case the server's answer may be lost; the second is a former primary.
+    """
+    return _message_of(error) == UNREACHABLE or sqlstate_of(error) == READ_ONLY_SQLSTATE
 
 
 def postgresql_problem(error: Exception) -> Exception:
@@ -187,14 +257,15 @@ POSTGRESQL_SCHEMA: Final = SchemaDialect(
     ),
     options="",
     search=(
-        # The high COST makes the planner use the index instead of computing the function.
+        # The high COST makes the planner use the index instead of computing the function. The same
+        # trigram may be in the list twice: the index takes it once, and to sort them took longer.
         (
             "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "  # noqa: S608  constants
             "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 10000 AS $$\n"
-            "    SELECT coalesce(array_agg(DISTINCT a || b || c), '{{}}') FROM (SELECT letter AS "
-            "a, lead(letter) OVER w AS b, lead(letter, 2) OVER w AS c FROM unnest(string_to_array("
-            f"{_FOLDED}, NULL)) WITH ORDINALITY AS t (letter, place) "
-            "WINDOW w AS (ORDER BY place)) AS triples WHERE c IS NOT NULL\n$$"
+            "    SELECT coalesce(array_agg(a || b || c), '{{}}') "
+            f"FROM (SELECT string_to_array({_FOLDED}, NULL) AS letters OFFSET 0) AS folded, "
+            "ROWS FROM (unnest(letters), unnest(letters[2:]), unnest(letters[3:])) AS t (a, b, c) "
+            "WHERE c IS NOT NULL\n$$"
         ),
         "CREATE INDEX {table}_search ON {table} USING gin (search_trigrams({joined}))",
     ),

@@ -31,9 +31,10 @@ from edge_api.db.postgres.connection import (
     connect,
     milliseconds,
     postgresql_problem,
+    split_hosts,
     sqlstate_of,
 )
-from edge_api.db.postgres.store_connections import WRITE_LOCK, Readers, Writer
+from edge_api.db.postgres.store_connections import WRITE_LOCK, Location, Readers, Writer
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read
 from edge_api.db.tables import TABLES
@@ -170,6 +171,8 @@ def store_refusal(error: Exception, url: str) -> StoreRefusal:
             "DATABASE_URL cannot be read: write postgresql://user:password@host:port/database, "
             "with %40 for @ and so on in the password"
         )
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return StoreRefusal(f"{name} takes no writes on any of its hosts: promote one of them")
     return StoreRefusal(f"{name} cannot be reached: start the server, or correct DATABASE_URL")
 
 
@@ -181,12 +184,12 @@ def describe_url(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        host = f"{parts.hostname or 'local'}{f':{parts.port}' if parts.port else ''}"
+        host = parts.netloc.rpartition("@")[2] or "local"
     except ValueError:
         return "the database"
     name = f"{host}{parts.path}"
     rest = f"{parts.path}{parts.query}{parts.fragment}"
-    is_plain = "@" not in rest and re.fullmatch(r"[\w.:/\[\]-]*", name)
+    is_plain = "@" not in rest and re.fullmatch(r"[\w.,:/\[\]-]*", name)
     return f"the database {name}" if is_plain else "the database"
 
 
@@ -210,18 +213,18 @@ async def open_store(
     await migrate(url, format_instant(clock()), create=create, migrates=migrates)
     async with AsyncExitStack() as stack:
         try:
-            readers = await Readers.open(url)
+            location, readers = Location(url), Readers(url)
+            await readers.move()
             stack.push_async_callback(readers.close)
-            writer = Writer(url)
+            writer, poller = Writer(location), VersionPoller(location)
             stack.push_async_callback(writer.close)
+            location.moved += [readers.move, writer.move, poller.move]
             await writer.connect()
-            limit = {"statement_timeout": milliseconds(STALE_SECONDS)}
-            poller = VersionPoller(partial(connect, url, limit, STALE_SECONDS + MARGIN_SECONDS))
             await poller.start()
         except EngineError as error:
             raise store_refusal(error, url) from None
         stack.pop_all()
-        return PostgresStore(url, readers, writer, poller)
+        return PostgresStore(url, readers, writer, poller, location)
 
 
 class VersionPoller:
@@ -231,8 +234,8 @@ class VersionPoller:
     edge within two seconds.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[PostgresConnection]]) -> None:
-        self._connect = connect
+    def __init__(self, location: Location) -> None:
+        self._location = location
         self._session: PostgresConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._number = 0
@@ -259,7 +262,7 @@ class VersionPoller:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
-        self._drop()
+        await self.move()
 
     async def _poll(self) -> None:
         while True:
@@ -270,12 +273,14 @@ class VersionPoller:
     async def _check(self) -> None:
         try:
             if self._session is None or self._session.is_closed():
-                self._session = await self._connect()
+                limit = {"statement_timeout": milliseconds(STALE_SECONDS)}
+                seconds = STALE_SECONDS + MARGIN_SECONDS
+                self._session = await self._location.connect(limit, seconds)
             at = time.monotonic()
             # A snapshot says which transactions are visible: while it is equal, so are all rows.
             snapshot = await self._session.fetchval("SELECT pg_current_snapshot()::text")
         except EngineError:
-            self._drop()
+            await self.move()
             raise
         if snapshot != self._snapshot:
             self._snapshot = snapshot
@@ -283,10 +288,12 @@ class VersionPoller:
         # The snapshot may be as old as its request.
         self._checked_at = at
 
-    def _drop(self) -> None:
+    async def move(self) -> None:
+        """Give up the session."""
         if self._session is not None:
             self._session.terminate()
-        self._session = None
+        # Another server may have the same snapshot of other rows.
+        self._session, self._snapshot = None, ""
 
 
 class PostgresStore(RecoveringStore):
@@ -294,9 +301,17 @@ class PostgresStore(RecoveringStore):
 
     version_is_exact = False
 
-    def __init__(self, url: str, readers: Readers, writer: Writer, poller: VersionPoller) -> None:
+    def __init__(
+        self,
+        url: str,
+        readers: Readers,
+        writer: Writer,
+        poller: VersionPoller,
+        location: Location,
+    ) -> None:
         super().__init__()
         self._url = url
+        self.location = location
         self._readers = readers
         self._writer = writer
         self._poller = poller
@@ -358,9 +373,35 @@ async def _check_writable(connection: Connection, *, commits: bool) -> None:
     if version != len(MIGRATIONS):
         raise unavailable(f"The store has schema version {version}, not {len(MIGRATIONS)}")
     if await connection.fetchval("SELECT current_setting('transaction_read_only')::bool"):
-        raise unavailable("The store cannot be written")
+        # An error of the engine's: the writer looks for another server.
+        raise asyncpg.ReadOnlySQLTransactionError
     if commits:
         await connection.execute("UPDATE schema_steps SET taken_at = taken_at WHERE number = 1")
+
+
+async def find_weak_replication(url: str) -> str:
+    """Return why a takeover by another host of the URL can lose commits, or why commits wait.
+
+    The text is empty if neither is so, or there is one host. Raises StoreRefusal.
+    """
+    if len(split_hosts(url)) == 1:
+        return ""
+    try:
+        session = await connect(url, {}, CONNECT_SECONDS)
+        ((names, is_confirmed),) = await session.fetch(
+            # Who may not see the state of a standby sees that there is one.
+            "SELECT current_setting('synchronous_standby_names'), EXISTS (SELECT "
+            "FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))"
+        )
+        session.terminate()
+    except EngineError as error:
+        raise store_refusal(error, url) from None
+    if not names:
+        return (
+            "DATABASE_URL has several hosts, but synchronous_standby_names is empty: what was "
+            "acknowledged can be lost when another one takes over; set it on the server"
+        )
+    return "" if is_confirmed else "no synchronous standby is connected, so no write ends: start it"
 
 
 async def scrub_tables(url: str, *, full: bool) -> bool:

@@ -185,6 +185,10 @@ class PostgresLimits:
             "DELETE FROM rate_shares WHERE until <= clock_timestamp()"
         )
 
+    async def move(self) -> None:
+        """Replace each connection before it is used again: the server is another one."""
+        await self._pool.expire_connections()
+
     async def close(self) -> None:
         """Close every connection."""
         self._pool.terminate()

@@ -6,9 +6,9 @@ one of all edges on the database writes at a time, and the lowest isolation leve
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 from uuid import uuid4
 
 import asyncpg
@@ -24,6 +24,7 @@ from edge_api.db.postgres.connection import (
     PostgresConnection,
     connect,
     execute,
+    identify,
     is_disconnection,
     milliseconds,
     open_pool,
@@ -48,23 +49,22 @@ class Readers:
     Slow reads never delay fast ones. The pools replace lost connections.
     """
 
-    def __init__(self, fast: Pool, slow: Pool) -> None:
-        self._fast = fast
-        self._slow = slow
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._fast: Pool
+        self._slow: Pool
+        self._pools: list[Pool] = []
 
-    @classmethod
-    async def open(cls, url: str) -> Self:
-        """Return readers of the database at `url`; connections are opened when needed."""
-        limit = milliseconds(FAST_SECONDS)
-        settings = {
-            "default_transaction_read_only": "on",
-            "statement_timeout": limit,
-            "idle_in_transaction_session_timeout": limit,
-        }
-        return cls(
-            await open_pool(url, FAST_READERS, settings),
-            await open_pool(url, SLOW_READERS, settings),
-        )
+    async def move(self) -> None:
+        """Open the pools, and end all reads on the server of before, if there was one."""
+        former, limit = self._pools, milliseconds(FAST_SECONDS)
+        settings = {"statement_timeout": limit, "idle_in_transaction_session_timeout": limit}
+        self._fast, self._slow = self._pools = [
+            await open_pool(self._url, size, settings, prepare=_forbid_writes)
+            for size in (FAST_READERS, SLOW_READERS)
+        ]
+        for pool in former:
+            pool.terminate()
 
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the results, all from one snapshot. Raises Problem and EngineError."""
@@ -77,7 +77,12 @@ class Readers:
 
     async def close(self) -> None:
         """Let running reads finish within CLOSE_SECONDS, and close the connections."""
-        await asyncio.gather(_close(self._fast), _close(self._slow))
+        await asyncio.gather(*map(_close, self._pools))
+
+
+async def _forbid_writes(session: Connection) -> None:
+    # Not at the start: there it would mean that the server takes no writes (target_session_attrs).
+    await session.execute("SET default_transaction_read_only = on")
 
 
 async def _close(pool: Pool) -> None:
@@ -147,13 +152,18 @@ RECONNECT_SECONDS: Final = 0.5  # the pause after a failed attempt to connect
 RESOLVE_SECONDS: Final = 10.0
 """The time limit of finding out whether a group is stored whose COMMIT got no answer."""
 
+COMMIT_SECONDS: Final = STATEMENT_SECONDS + MARGIN_SECONDS
+"""The time limit of a COMMIT, which waits for synchronous standbys."""
+
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 # A group that changed nothing has no transaction id and stores no mark, which would look like a
-# change to every edge that polls the version.
+# change to every edge that polls the version. A time limit of the server's would end the wait for
+# a synchronous standby, and call the commit a success.
 _COMMIT: Final = """
 INSERT INTO write_marks (writer, number) SELECT '{writer}', {number}
 WHERE pg_current_xact_id_if_assigned() IS NOT NULL
 ON CONFLICT (writer) DO UPDATE SET number = excluded.number, marked_at = now();
+SET LOCAL statement_timeout = 0;
 COMMIT"""
 _DELETE_MARKS: Final = """
 DELETE FROM write_marks
@@ -161,14 +171,42 @@ WHERE pg_current_xact_id_if_assigned() IS NOT NULL AND marked_at < now() - inter
 """
 """Deletes the marks of writers that have ended; the first group of each writer does so."""
 _LOST: Final = "The store's server went away in the middle of a commit"
+_UNCONFIRMED: Final = "No standby has confirmed the commit"
+
+
+class Location:
+    """The server that a store is on; when a session leads to another one, all parts move there."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.moved: list[Callable[[], Awaitable[None]]] = []
+        """Called after a move; each part gives up its sessions."""
+        self._server = ("", "")
+
+    async def connect(self, settings: Mapping[str, str], seconds: float) -> PostgresConnection:
+        """Open a session; `seconds` limit each answer. Raises EngineError."""
+        session = await connect(self._url, settings, seconds)
+        try:
+            former, server = self._server, await identify(session)
+            if server[0] == former[0] and server < former:
+                words = f"a former primary: {server} was succeeded by {former}"
+                raise asyncpg.TargetServerAttributeNotMatched(words)  # noqa: TRY301
+            self._server = server
+            if former[1] and former != server:
+                await asyncio.gather(*(move() for move in self.moved))
+        except BaseException:
+            session.terminate()
+            raise
+        return session
 
 
 class Writer(GroupCommitter[Work | Sequence[Query]]):
     """Commits groups of work; the next group after a lost connection opens a new one."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, location: Location) -> None:
         super().__init__()
-        self._url = url
+        self._location = location
+        self._is_unconfirmed = False
         self._session: PostgresConnection | None = None
         self._server = ("", "")
         self._reconnect_at = 0.0
@@ -181,8 +219,7 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
             if time.monotonic() < self._reconnect_at:
                 raise unavailable(UNREACHABLE)
             try:
-                self._session = await connect(
-                    self._url,
+                self._session = await self._location.connect(
                     {
                         "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
                         "lock_timeout": milliseconds(LOCK_SECONDS),
@@ -190,9 +227,10 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
                     },
                     STATEMENT_SECONDS + MARGIN_SECONDS,
                 )
-                self._server = await _identify(self._session)
+                self._session.add_log_listener(self._note_warning)
+                self._server = await identify(self._session)
             except EngineError:
-                self._drop()
+                await self.move()
                 self._reconnect_at = time.monotonic() + RECONNECT_SECONDS
                 raise
         return self._session
@@ -200,11 +238,33 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
     async def close(self) -> None:
         """Commit waiting work, for a few seconds at the most, and refuse the rest."""
         await super().close()
-        self._drop()
+        await self.move()
 
-    def _drop(self) -> None:
+    async def move(self) -> None:
+        """Give up the session."""
         if self._session is not None:
             self._session.terminate()
+
+    def _note_warning(self, _session: Connection, message: asyncpg.PostgresLogMessage) -> None:
+        # Its text is in the server's language. The commit is stored, but on this server alone.
+        if message.server_source_filename == "syncrep.c":
+            self._is_unconfirmed = True
+
+    async def _end(self, session: PostgresConnection, text: str) -> None:
+        """Send a text that ends the transaction, and return once standbys have confirmed it too.
+
+        Raises EngineError and Problem.
+        """
+        self._is_unconfirmed = False
+        # asyncpg's limit sends a request to cancel, which would end the wait for standbys and call
+        # the commit a success; without it the server goes on waiting.
+        limit = asyncio.get_running_loop().call_later(COMMIT_SECONDS, session.terminate)
+        try:
+            await session.execute(text, timeout=2 * COMMIT_SECONDS)
+        finally:
+            limit.cancel()
+        if self._is_unconfirmed:
+            raise unavailable(_UNCONFIRMED)
 
     async def _commit(self, works: Works) -> list[Any]:
         """Commit a group as `_commit_on` does, with a second try after a lost connection."""
@@ -227,9 +287,10 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
             await session.execute(_BEGIN)
             results = await _run_all(session, works)
             try:
-                await session.execute(
+                await self._end(
+                    session,
                     (_DELETE_MARKS if self._group_number == 1 else "")
-                    + _COMMIT.format(writer=self._id, number=self._group_number)
+                    + _COMMIT.format(writer=self._id, number=self._group_number),
                 )
             except asyncpg.InFailedSQLTransactionError as error:
                 raise unavailable("The store could not keep the change") from error
@@ -243,9 +304,15 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
                     raise
                 await self._check_stored(error)
         except BaseException as error:
-            if not isinstance(error, asyncpg.PostgresError) or is_disconnection(error):
-                # Its state is unknown: close it, so that the server rolls its transaction back.
-                self._drop()
+            is_refused = isinstance(error, asyncpg.LockNotAvailableError)
+            if (
+                is_refused
+                or not isinstance(error, asyncpg.PostgresError)
+                or is_disconnection(error)
+            ):
+                # Its state is unknown: close it, so that the server rolls its transaction back. Who
+                # keeps the lock may be a commit on a former primary, which waits for ever.
+                await self.move()
             else:
                 await session.execute("ROLLBACK")
             raise
@@ -271,40 +338,25 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
     async def _last_mark(self) -> int | None:
         """Return the number of this writer's newest group on a server that accepts writes.
 
-        Raises TimeoutError once the store is closed.
+        Its standbys have it too. Raises TimeoutError once the store is closed.
         """
         while True:
-            self._drop()
+            await self.move()
             with suppress(*EngineError, Problem):
                 session = await self.connect()
                 # The lock is free once the lost transaction was committed or rolled back.
-                await session.execute(f"{_BEGIN}; ROLLBACK")
-                # A read-only server returns no row, such as a standby or a fenced primary.
-                for (number,) in await session.fetch(
-                    "SELECT (SELECT number FROM write_marks WHERE writer = $1) "
-                    "WHERE NOT pg_is_in_recovery() "
-                    "AND NOT current_setting('transaction_read_only')::bool",
+                await session.execute(_BEGIN)
+                # A change, which a read-only server refuses, such as a standby or a fenced primary.
+                # Once standbys have confirmed it, they have all that was committed before.
+                number = await session.fetchval(
+                    "UPDATE write_marks SET marked_at = now() WHERE writer = $1 RETURNING number",
                     self._id,
-                ):
-                    return cast("int | None", number)
+                )
+                await self._end(session, "SET LOCAL statement_timeout = 0; END")
+                return cast("int | None", number)
             if self._closed:
                 raise TimeoutError
             await asyncio.sleep(RECONNECT_SECONDS)
-
-
-async def _identify(session: PostgresConnection) -> tuple[str, str]:
-    """Return the server's system identifier, and its timeline in hexadecimal digits.
-
-    Each promotion increases the timeline; a standby has none. Both are empty if access is denied.
-    """
-    try:
-        ((system, timeline),) = await session.fetch(
-            "SELECT system_identifier::text, CASE WHEN pg_is_in_recovery() THEN '' "
-            "ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END FROM pg_control_system()"
-        )
-    except asyncpg.PostgresError:
-        return "", ""
-    return system, timeline
 
 
 async def _run_all(session: PostgresConnection, works: Works) -> list[Any]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar
@@ -28,6 +29,7 @@ from edge_api.db.query import (
 )
 from edge_api.db.sql import COMPARISONS, Dialect
 from edge_api.db.sqlite.errors import violation_problem
+from edge_api.db.sqlite.search_index import index_rows
 from edge_api.db.tables import TABLES
 from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
 
@@ -92,6 +94,9 @@ def _execute_one(connection: sqlite3.Connection, step: TransactionStep) -> Seque
     try:
         if isinstance(step, NewRows):
             connection.executemany(step.text, remaining)
+            if searched := step.table.searched:
+                texts = itemgetter(step.table.key, *searched)
+                index_rows(connection, step.table, map(texts, step.rows))
             return ()
         if not step.many:
             return connection.execute(step.statement.text, step.statement.parameters).fetchall()
@@ -197,7 +202,7 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
         connection.execute(f"PRAGMA query_only = {'OFF' if writes else 'ON'}")
         connection.create_function(LIKE, 2, like, deterministic=True)
         connection.create_function(ILIKE, 2, ilike, deterministic=True)
-        # For `maintain_search_index`: the tokenizer itself cannot fold accents before SQLite 3.45.
+        # For triggers of the search index: the tokenizer cannot fold accents before SQLite 3.45.
         # The text may be NULL: SQLite checks NOT NULL only after the triggers have run.
         connection.create_function(
             "fold_accents", 1, lambda text: fold_accents(text or ""), deterministic=True

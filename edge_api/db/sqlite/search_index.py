@@ -2,10 +2,15 @@
 
 import sqlite3
 import time
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Final
 
+import orjson
+
+from edge_api.db.query import fold_accents
 from edge_api.db.sql import SchemaDialect, format_search
+from edge_api.db.table import Table
 from edge_api.db.tables import TABLES
 from edge_api.db.types import ColumnType
 
@@ -69,19 +74,6 @@ _UNINDEX: Final = (
 _INDEX_TRIGGERS: Final = (
     _trigger(
         "TEMP TRIGGER",
-        "insert",
-        "AFTER INSERT ON {table}",
-        "INSERT INTO {table}_search_keys (row_id) VALUES (new.id)",
-    ),
-    _trigger(
-        "TEMP TRIGGER",
-        "index",
-        "AFTER INSERT ON {table}_search_keys",
-        "INSERT INTO {table}_search (rowid, {columns}) "
-        "SELECT new.number, {folded} FROM {table} WHERE id = new.row_id",
-    ),
-    _trigger(
-        "TEMP TRIGGER",
         "update",
         "BEFORE UPDATE OF {columns} ON {table}",
         _UNINDEX,
@@ -102,34 +94,62 @@ _INDEX_TRIGGERS: Final = (
         "DELETE FROM {table}_search_keys WHERE row_id = old.id",
     ),
 )
-"""The temporary triggers by which each connection updates the index. They are not in the schema, as
-they call a function that a former version lacks, which may still serve the store when it is
-migrated. An entry is deleted by its former values, since the index keeps no texts; it has a number
-of its own, since VACUUM changes the rowid of a row whose key is a text. It is
-deleted BEFORE the change, so that the triggers in the schema see that it was."""
+"""The temporary triggers by which each connection updates the index after changes; new rows are
+indexed by `index_rows`. They are not in the schema, as they call a function that a former version
+lacks, which may still serve the store when it is migrated. An entry is deleted by its former
+values, since the index keeps no texts; it has a number of its own, since VACUUM changes the rowid
+of a row whose key is a text. It is deleted BEFORE the change, so that the triggers in the schema
+see that it was."""
 _MISSING: Final = (
     "SELECT (SELECT count(*) FROM {table}) - (SELECT count(*) FROM {table}_search_keys), "
     "(SELECT max(rowid) FROM {table})"
 )
 """Selects the number of rows that are not indexed, and the last rowid."""
-_FILL: Final = (
-    "INSERT INTO {table}_search_keys (row_id) SELECT id FROM {table} WHERE rowid BETWEEN ? AND ? "
+_READ_MISSING: Final = (
+    "SELECT id, {columns} FROM {table} WHERE rowid BETWEEN ? AND ? "
     "AND NOT EXISTS (SELECT 1 FROM {table}_search_keys WHERE row_id = id)"
 )
 _FILL_BATCH_SIZE: Final = 1000  # rows: about 0.1 s
+_INDEX: Final = (
+    "INSERT INTO {table}_search_keys (row_id) SELECT json_extract(value, '$[0]') FROM json_each(?)",
+    (
+        "INSERT INTO {table}_search (rowid, {columns}) SELECT number, {values} FROM json_each(?) "
+        "JOIN {table}_search_keys ON row_id = json_extract(value, '$[0]')"
+    ),
+)
+
+
+def index_rows(connection: sqlite3.Connection, table: Table, rows: Iterable[Iterable[str]]) -> None:
+    """Index new rows, each given by its id and its searched texts, in the current transaction.
+
+    FTS5 writes a segment for each statement: a trigger, which is one for each row, costs three
+    times as much. The texts are folded here and handed over as JSON, since a function that SQLite
+    calls waits for the thread that answers requests. Raises sqlite3.Error.
+    """
+    folded = [(row_id, *map(fold_accents, texts)) for row_id, *texts in rows]
+    for statement in format_search(table, _INDEX):
+        connection.execute(statement, (orjson.dumps(folded).decode(),))
 
 
 def maintain_search_index(connection: sqlite3.Connection) -> None:
-    """Make this connection index the rows that it writes, and index the rows that are missing.
+    """Make this connection index the rows that it changes, and index the rows that are missing.
 
     The second part takes several transactions, between which others can write. Raises
     sqlite3.Error.
     """
     for table in [each for each in TABLES.values() if each.searched]:
-        *triggers, missing, fill = format_search(table, (*_INDEX_TRIGGERS, _MISSING, _FILL))
+        *triggers, missing, read = format_search(table, (*_INDEX_TRIGGERS, _MISSING, _READ_MISSING))
         for trigger in triggers:
             connection.execute(trigger)
         lacking, last = connection.execute(missing).fetchone()
         for start in range(1, last + 1 if lacking else 1, _FILL_BATCH_SIZE):
-            if connection.execute(fill, (start, start + _FILL_BATCH_SIZE - 1)).rowcount:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                rows = connection.execute(read, (start, start + _FILL_BATCH_SIZE - 1)).fetchall()
+                index_rows(connection, table, rows)
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            if rows:
                 time.sleep(0.05)  # the interval at which waiting writers retry

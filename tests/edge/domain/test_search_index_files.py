@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edge_api.app import search_prefix
 from edge_api.db.fts.index import Search
 from edge_api.db.problems import Problem
 from edge_api.journal import search_index_files
@@ -23,6 +22,7 @@ from edge_api.journal.search_index_files import (
     IndexFiles,
     PendingSearch,
     SearchOpener,
+    search_prefix,
 )
 from edge_api.settings import read_settings
 from tests.edge.edge_process import until

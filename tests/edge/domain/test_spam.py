@@ -41,6 +41,12 @@ def lead(message: str = "Hello", **changes: str) -> LeadInput:
         ("your \u0440\u0430ypal account", ("mixed_scripts",)),
         ("PLEASE CALL ME BACK ON MONDAY", ("shouting",)),
         ("BUY NOW, BUY CHEAP, BUY HERE", ("shouting", "call_to_buy")),
+        ("(Slots/betting)", ("wares",)),
+        ("CAS\u0130NO and bett\u0131ng", ("wares",)),
+        ("cas\u0131no and CAS\u0130NO", ()),
+        ("\u041a\u0410\u0417\u0418\u041d\u041e: \u0421\u0442\u0430\u0432\u043a\u0438", ("wares",)),
+        ("That makes 5% profit for us", ("call_to_buy",)),
+        ("\u013b\u016b\u0146aug is a name, and \u0416\u043c\u0438 a verb", ("call_to_buy",)),
     ],
 )
 def test_spam_signs_have_names(message: str, reasons: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from edge_api.db.postgres.connection import Connection, PostgresConnection
-from edge_api.db.postgres.store_connections import Writer
+from edge_api.db.postgres.store_connections import Location, Writer
 from edge_api.db.problems import Problem
 from edge_api.db.transaction import MAX_GROUP_SIZE
 
@@ -49,7 +49,7 @@ async def note(number: int, connection: Connection) -> int:
 async def log(url: str, rival: PostgresConnection) -> Any:
     """Return a writer on a database with one more table."""
     await rival.execute("CREATE TABLE t (number bigint PRIMARY KEY)")
-    writer = Writer(url)
+    writer = Writer(Location(url))
     opened = Log(writer, await writer.connect(), rival)
     yield opened
     await writer.close()

@@ -282,6 +282,7 @@ def test_poolers_and_full_servers_are_named(error: Exception, words: str) -> Non
         ("postgresql://ada:pw@db.test:6432/journal?sslmode=require", "db.test:6432/journal"),
         ("postgres://db.test/journal", "db.test/journal"),
         ("postgresql:///journal?host=/run/postgresql", "local/journal"),
+        ("postgresql://ada:pw@a.test:6432,b.test/journal", "a.test:6432,b.test/journal"),
         (f"postgresql://ada:12/{SECRET}@db.test/journal", ""),
         (f"postgresql://ada:12?{SECRET}@db.test/journal", ""),
         (f"postgresql://ada:{SECRET}#x@db.test/journal", ""),

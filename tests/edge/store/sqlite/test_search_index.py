@@ -12,6 +12,7 @@ from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.sqlite import opening, search_index
 from edge_api.db.sqlite.engine import open_store
 from edge_api.db.tables import LEADS
+from tests.edge.leads_index import read_file
 from tests.edge.store.samples import clock, make_lead
 
 FORMER = MIGRATIONS[:8]
@@ -77,6 +78,8 @@ async def test_a_former_version_goes_on_writing_after_an_upgrade(
         assert await find(store, "andree", "anton", "renate") == ["Andr\u00e9e", "Renate"]
     finally:
         await store.close()
+    kept, anew = read_file(path)
+    assert kept == anew
 
 
 @pytest.mark.parametrize(
@@ -103,6 +106,8 @@ async def test_an_erasure_by_a_former_version_leaves_nothing(
         assert await find(store, "zyz", "ann", "soren") == ["S\u00f8ren"] * len(left)
     finally:
         await store.close()
+    kept, anew = read_file(path)
+    assert kept == anew
     # What a version of today writes does not empty it.
     assert former.execute("SELECT count(*), sum(renewed) FROM leads_search_keys").fetchone() == (
         len(left),
