@@ -208,7 +208,7 @@ def print_report(
 
 def _check_files(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the errors that can be found without opening the store, each with a name."""
-    yield from ((each.partition(":")[0], each) for each in find_missing_folders(settings))
+    yield from ((each.partition("_")[0].lower(), each) for each in find_missing_folders(settings))
     private = [development_key_path(settings)]
     if settings.database_path:
         private = [settings.database_path, secret_key_path(settings.database_path), *private]
