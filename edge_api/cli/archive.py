@@ -49,7 +49,7 @@ from edge_api.schema.writing import locate_var
 from edge_api.settings import SETTINGS, Settings, read_settings
 
 _KEPT_OF_VAR: Final = ("drafts", "versions")
-_HIDDEN_AND_KEPT: Final = (".env", ".git", ".gitignore")
+_HIDDEN_AND_KEPT: Final = (".env", ".git", ".gitattributes", ".github", ".gitignore", ".gitmodules")
 _SKIPPED_FOLDERS: Final = ("__pycache__", "node_modules")
 _DAY_SECONDS: Final = 23 * 3600.0
 """What `--daily` takes for a day: an hourly timer is not always on time."""
@@ -107,8 +107,11 @@ def make_archive(arguments: Arguments, settings: Settings) -> int:
         f"{target}: {size:,} bytes, {count:,} files, encrypted "
         f"{'with the passphrase' if passphrase else 'for BACKUP_RECIPIENT'}",
         *(f"removed {path}, which was older" for path in removed),
-        *["it lies on the disk of the journal: copy it to another machine"]
-        * (target.stat().st_dev == Path.cwd().stat().st_dev),
+        *(
+            "it lies on the disk of the journal: copy it to another machine"
+            for folder in (target.parent,)
+            if folder.stat().st_dev == Path.cwd().stat().st_dev
+        ),
         sep="\n",
     )
     return 0

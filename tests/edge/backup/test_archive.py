@@ -53,6 +53,7 @@ def journal_in(folder: Path, **settings: str) -> Installation:
         "pelicanconf.py": b"SITENAME = 'A journal'\n",
         ".env": f"SITE_URL=https://journal.example\nBACKUP_RECIPIENT={RECIPIENT}\n".encode(),
         ".gitignore": b"/var/\n",
+        ".gitattributes": b"* text\n",
         ".git/HEAD": b"ref: refs/heads/main\n",
         "var/drafts/draft.md": b"Not public.\n",
         "var/versions/former.md": b"Former.\n",
