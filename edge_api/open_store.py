@@ -106,6 +106,6 @@ def require_sqlite_path(settings: Settings, command: str) -> Path:
     tool = "pg_restore" if command == "restore" else "pg_dump --format=custom"
     raise Problem(
         "invalid",
-        f"{command} is for stores in a SQLite file; for PostgreSQL use {tool}, or the backups "
-        "of your provider",
+        f"{command} is for stores in a SQLite file; for PostgreSQL use {command} --all, {tool}, or "
+        "the backups of your provider",
     )

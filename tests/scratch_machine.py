@@ -101,7 +101,7 @@ def start(
     user = service["User"]
     leave = f"setpriv --reuid={user} --regid={user} --init-groups"
     lines = [line for line in text.splitlines() if line.startswith("ExecStart=")]
-    commands = [f"{leave} {line.partition('=')[2]}" for line in lines]
+    commands = [f"{leave} {line.partition('=')[2].replace('$$', '$')}" for line in lines]
     command = " && ".join([*commands[:-1], f"exec {commands[-1]}"])
     descriptors: tuple[int, ...] = ()
     if listening:

@@ -90,6 +90,25 @@ def test_a_unit_is_hardened(unit: str) -> None:
 
 
 @pytest.mark.size("quick")
+@pytest.mark.parametrize("failing", ["", "--keep 48", "--all", "backup"])
+def test_a_failed_copy_does_not_keep_the_archive_back(failing: str, tmp_path: Path) -> None:
+    """Both backups of the unit are tried, and a failure of either is one of the unit."""
+    text = (ROOT / "deploy/fore-edge-backup.service").read_text("utf-8")
+    (line,) = (line for line in text.splitlines() if line.startswith("ExecStart="))
+    command, _, program = line.removeprefix("ExecStart=").replace("$$", "$").rpartition(" ")
+    assert program.endswith("/bin/fore-edge")
+    fake = tmp_path / "fore-edge"
+    fake.write_text(
+        f'#!/bin/sh\necho "$*" >>tried\ncase "$*" in *"{failing or "none"}"*) exit 3; esac\n'
+    )
+    fake.chmod(0o755)
+    ended = subprocess.run(f"{command} {fake}", shell=True, check=False, cwd=tmp_path)  # noqa: S602
+    tried = (tmp_path / "tried").read_text().splitlines()
+    assert tried == ["backup --keep 48", "backup --all --daily --keep 7"]
+    assert ended.returncode == (3 if failing else 0)
+
+
+@pytest.mark.size("quick")
 def test_no_unit_runs_anything_as_root() -> None:
     """Each service has the journal's user, and no command has a prefix that takes that back."""
     units = sorted((ROOT / "deploy").glob("*.service"))
@@ -98,5 +117,5 @@ def test_no_unit_runs_anything_as_root() -> None:
         lines = unit.read_text("utf-8").splitlines()
         assert "User=journal" in lines
         commands = [line.partition("=")[2] for line in lines if line.startswith("Exec")]
-        assert [each for each in commands if not each.startswith("/usr/local/")] == []
+        assert [each for each in commands if not each.startswith(("/usr/local/", "/bin/sh "))] == []
         assert not [line for line in lines if line.startswith("PermissionsStartOnly")]

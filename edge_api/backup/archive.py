@@ -6,6 +6,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -40,6 +41,8 @@ _MAX_MANIFEST_BYTES: Final = 1 << 20
 _MAX_PASSPHRASE_BYTES: Final = 256 << 20
 """The library keeps an archive with a passphrase in memory."""
 _AGE_HEADER: Final = b"age-encryption.org/v1"
+_MAX_DEPTH: Final = 100
+"""Folders in one another: each costs a call of a function that calls itself."""
 
 
 def ask_passphrase(prompt: str, *, confirm: bool = False) -> str:
@@ -57,9 +60,10 @@ def write_archive(
 ) -> int:
     """Write the new file `target`, which is encrypted throughout; return the number of files.
 
-    `files` have their names as members; the first one is the manifest. `lock` has the recipients
-    and the passphrase, which counts alone if there is one. A file that is removed meanwhile is left
-    out; `scratch` is a folder for copies. Raises OSError and StoreRefusal, and may leave an
+    `files` have their names as members, those of folders with a slash at the end; the first one is
+    the manifest. `lock` has the recipients and the passphrase, which counts alone if there is one.
+    A file that is removed meanwhile is left out, and so is one that has a private key, with a
+    warning; `scratch` is a folder for copies. Raises OSError and StoreRefusal, and may leave an
     incomplete `target` then.
     """
     reading, writing = os.pipe()
@@ -77,6 +81,11 @@ def write_archive(
             tarfile.open(fileobj=compressed, mode="w|", format=tarfile.GNU_FORMAT) as tar,
         ):
             for name, path in files:
+                member = tarfile.TarInfo(name)
+                if name.endswith("/"):
+                    member.type, member.mode = tarfile.DIRTYPE, 0o755
+                    tar.addfile(member)
+                    continue
                 # A tar has the size before the content, and somebody may write it meanwhile.
                 with (
                     suppress(FileNotFoundError),
@@ -84,9 +93,17 @@ def write_archive(
                     SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(scratch)) as copy,
                 ):
                     shutil.copyfileobj(source, copy)
-                    member = tarfile.TarInfo(name)
                     member.size = copy.tell()
                     member.mode = os.fstat(source.fileno()).st_mode & 0o755
+                    copy.seek(0)
+                    if name.startswith(FILES) and re.search(
+                        rb"AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}", copy.read(1 << 16)
+                    ):
+                        sys.stderr.write(
+                            f"{path} is left out: it has a private key of age, which would open "
+                            "all archives; move it to another machine\n"
+                        )
+                        continue
                     copy.seek(0)
                     tar.addfile(member, copy)
                     count += 1
@@ -162,7 +179,7 @@ def unpack_archive(source: Path, target: Path, key: bytes | None) -> Mapping[str
             decrypted.result()
     try:
         manifest = dict(json.loads((target / MANIFEST).read_bytes()))
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, RecursionError):
         manifest = {}
     if manifest.get("format") != FORMAT:
         raise StoreRefusal(f"{source} has no manifest that this version reads: take a later one")
@@ -184,14 +201,18 @@ def _decrypt(
                 content = reader.read(_MAX_PASSPHRASE_BYTES * 2)
                 writer.write(pyrage.passphrase.decrypt(content, passphrase))
     except (pyrage.DecryptError, OSError) as error:
-        fix = "name the private key it was made for, or another archive"
-        if not identities:
-            fix = "--key names its private key; without one its passphrase is asked for"
+        fix = {
+            "No matching keys found": "name the private key it was made for; an archive with a "
+            "passphrase is restored without --key"
+            if identities
+            else "it has no passphrase, and --key names its private key",
+            "Decryption failed": "this is not its passphrase: type that again",
+        }.get(str(error), "it is damaged or cut short: name another one")
         raise StoreRefusal(f"{reader.name} cannot be opened ({error}): {fix}") from None
 
 
 def _unpack(stream: gzip.GzipFile, target: Path) -> None:
-    """Write the regular files of a tar, and nothing else; an archive may come from anybody."""
+    """Write files and folders of a tar, and nothing else; an archive may come from anybody."""
     room = shutil.disk_usage(target).free - MIN_FREE_BYTES
     count, name = 0, ""
     while (block := _read(stream, _BLOCK)) != bytes(_BLOCK):
@@ -200,12 +221,16 @@ def _unpack(stream: gzip.GzipFile, target: Path) -> None:
             raw = _read(stream, member.size + -member.size % _BLOCK)[: member.size]
             name = raw.rstrip(b"\0").decode("utf-8", "surrogateescape")
             continue
-        given, name = name or member.name, ""
+        given, name = (name or member.name).removesuffix("/" * member.isdir()), ""
         path = PurePosixPath(given)
-        is_known = path.parts[:1] == (FILES,) and len(path.parts) > 1
-        is_known = is_known or given in (MANIFEST, *ROWS, SECRET)
+        sizes = {tarfile.REGTYPE: member.size >= 0, tarfile.DIRTYPE: member.size == 0}
+        is_known = (
+            1 < len(path.parts) < _MAX_DEPTH
+            if path.parts[:1] == (FILES,)
+            else given in (MANIFEST, *ROWS, SECRET) and not member.isdir()
+        )
         is_plain = ".." not in path.parts and str(path) == given and "\0" not in given
-        if member.type != tarfile.REGTYPE or member.size < 0 or not (is_known and is_plain):
+        if not (is_known and is_plain and sizes.get(member.type)):
             raise StoreRefusal(
                 f"the archive has {given[:200]!r}, which is no file of a journal: "
                 "name another archive"
@@ -217,7 +242,9 @@ def _unpack(stream: gzip.GzipFile, target: Path) -> None:
             raise StoreRefusal("the disk has too little room for the archive: make room")
         place, mode = target / path, member.mode & 0o755 | 0o600
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            (place if member.isdir() else place.parent).mkdir(parents=True, exist_ok=True)
+            if member.isdir():
+                continue
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             descriptor = os.open(place, flags, mode)
         except (FileExistsError, NotADirectoryError):

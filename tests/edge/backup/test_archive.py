@@ -20,6 +20,7 @@ from typing import Any
 import pyrage
 import pytest
 
+from edge_api.__main__ import main
 from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation, free_port
 from tests.edge.postgresql import PostgreSQL, programs
@@ -52,6 +53,7 @@ def journal_in(folder: Path, **settings: str) -> Installation:
         "pelicanconf.py": b"SITENAME = 'A journal'\n",
         ".env": f"SITE_URL=https://journal.example\nBACKUP_RECIPIENT={RECIPIENT}\n".encode(),
         ".gitignore": b"/var/\n",
+        ".gitattributes": b"* text\n",
         ".git/HEAD": b"ref: refs/heads/main\n",
         "var/drafts/draft.md": b"Not public.\n",
         "var/versions/former.md": b"Former.\n",
@@ -79,7 +81,7 @@ def journal_in(folder: Path, **settings: str) -> Installation:
 def emptied(tmp_path: Path, **settings: str) -> Installation:
     """Return an empty folder on another machine."""
     folder = tmp_path / "new"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     return installation_in(folder, **settings)
 
 
@@ -123,7 +125,9 @@ def test_everything_comes_back(
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
     new = emptied(tmp_path, **given[1])
-    said(new, "restore", "--all", str(file), "--key", str(key))
+    restored = said(new, "restore", "--all", str(file), "--key", str(key))
+    assert "the rows are where DATABASE_URL in the environment says, and .env says" in restored
+    assert "no secret key" not in restored
     before, after = digests(old.folder), digests(new.folder)
     for name in (".git/index.lock", ".ssh/id_ed25519", "__pycache__/pelicanconf.pyc"):
         assert before.pop(name)
@@ -145,6 +149,7 @@ def test_everything_comes_back(
         assert post(edge, "the first") in said(old, "leads", "list", "--json")
 
 
+@pytest.mark.size("ci")
 def test_age_itself_makes_the_keys_and_opens_it(tmp_path: Path) -> None:
     """The format is that of its makers' program, with two keys, and tar reads what it gives."""
     run = partial(subprocess.run, check=True, capture_output=True, timeout=patience())
@@ -171,9 +176,12 @@ def test_age_itself_makes_the_keys_and_opens_it(tmp_path: Path) -> None:
     assert ids(new.store) == ids(old.store)
 
 
+@pytest.mark.size("judge")
 def test_a_private_key_may_have_a_passphrase(tmp_path: Path, key: Path) -> None:
     """It is asked for, as `age -p` has asked, and a wrong one opens nothing."""
-    old, new = journal_in(tmp_path / "old"), emptied(tmp_path)
+    old, new = installation_in(tmp_path, BACKUP_RECIPIENT=RECIPIENT), emptied(tmp_path)
+    (tmp_path / "content").mkdir()
+    said(old, "migrate")
     file, locked = archive(old), tmp_path / "locked.age"
     locked.write_bytes(pyrage.passphrase.encrypt(key.read_bytes(), "correct horse"))
     restore = ("restore", "--all", str(file), "--key", str(locked))
@@ -182,7 +190,7 @@ def test_a_private_key_may_have_a_passphrase(tmp_path: Path, key: Path) -> None:
     assert "or its passphrase is wrong" in complained
     assert not new.store.exists()
     assert talk(new, "correct horse\n", *restore)[0] == 0
-    assert ids(new.store) == ids(old.store)
+    assert new.store.exists()
 
 
 def test_rows_of_postgresql_come_wholly_or_not_at_all(
@@ -205,7 +213,8 @@ def test_rows_of_postgresql_come_wholly_or_not_at_all(
     database = postgresql.make_empty()
     empty = new.changed(DATABASE_URL=postgresql.url(database))
 
-    refuse(new, kept, key, "there is a store in the database of DATABASE_URL: --all is for a place")
+    there = "DATABASE_URL: --all is for a place without one: name another"
+    refuse(new, kept, key, f"there is a store in the database of {there}")
     refuse(new.changed(DATABASE_URL=away), kept, key, "cannot be reached")
     wrong = empty.changed(SECRET_KEY="t" * 40)
     refuse(wrong, kept, key, "SECRET_KEY in the environment is not that of the archive: unset it")
@@ -217,7 +226,9 @@ def test_rows_of_postgresql_come_wholly_or_not_at_all(
     )
     postgresql.drop(url)
     postgresql.execute(f"CREATE DATABASE {name_of(url)}")
-    said(new, "restore", "--all", str(kept), "--key", str(key))
+    blank = new.changed(SECRET_KEY="")
+    restored = said(blank, "restore", "--all", str(kept), "--key", str(key))
+    assert ".env says otherwise" not in restored
     with new.serving() as edge:
         assert post(edge, "the second")
     assert len(json.loads(said(new, "leads", "list", "--json"))) == 2
@@ -228,6 +239,7 @@ def name_of(url: str) -> str:
     return url.rpartition("/")[2]
 
 
+@pytest.mark.size("ci")
 def test_what_is_written_meanwhile_is_whole(tmp_path: Path, key: Path) -> None:
     """An archive that is made beside writers has each file and row as it was at one instant."""
     old = journal_in(tmp_path / "old")
@@ -315,6 +327,7 @@ def kill_when(started: Callable[[], object], journal: Installation, *words: str)
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.size("ci")
 def test_a_kill_in_the_middle_leaves_nothing_behind(tmp_path: Path, key: Path) -> None:
     """A killed backup is no archive, and a killed restore goes on from the beginning."""
     old = journal_in(tmp_path / "old")
@@ -358,14 +371,30 @@ HOSTILE = {
     "a store": [member("journal/var/edge.db")],
     "a name twice": [member("journal/x"), member("journal/x")],
     "a file as a folder": [member("journal/x"), member("journal/x/y")],
+    "a folder as a file": [member("journal/x/", tarfile.DIRTYPE), member("journal/x")],
+    "a folder for a store": [member("secret.key", tarfile.DIRTYPE)],
+    "too many folders": [member(f"journal{'/x' * 2000}")],
+    "a key of SSH": [member("journal/.ssh/authorized_keys")],
+    "an empty hidden folder": [member("journal/.config", tarfile.DIRTYPE)],
+    "a build": [member("journal/build/current/site/index.html")],
+    "a request": [member("journal/var/spool/x.json")],
 }
+MANIFEST = b'{"format": 1, "made_at": "\\u001b[2J"}'
 
 
-def hostile(path: Path, members: Sequence[tarfile.TarInfo], rows: bytes, more: bytes = b"") -> Path:
+def hostile(
+    path: Path,
+    members: Sequence[tarfile.TarInfo],
+    rows: bytes | None,
+    more: bytes = b"",
+    manifest: bytes = MANIFEST,
+) -> Path:
     """Write an archive that nobody's backup made, with the public key that anybody may know."""
-    packed = io.BytesIO()
+    packed, own = io.BytesIO(), {"manifest.json": manifest, "store.db": rows}
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        for name, content in {"manifest.json": b'{"format": 1}', "store.db": rows}.items():
+        for name, content in own.items():
+            if content is None:
+                continue
             info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
@@ -377,12 +406,21 @@ def hostile(path: Path, members: Sequence[tarfile.TarInfo], rows: bytes, more: b
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_archive_is_refused(name: str, tmp_path: Path, key: Path) -> None:
+def test_a_hostile_archive_is_refused(
+    name: str,
+    tmp_path: Path,
+    key: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """What is no file of a journal is named, and nothing is unpacked."""
-    old = installation_in(tmp_path)
-    said(old, "migrate")
-    file = hostile(tmp_path / "x.age", HOSTILE[name], old.store.read_bytes())
-    refuse(emptied(tmp_path), file, key, "the archive has ")
+    file, new = hostile(tmp_path / "x.age", HOSTILE[name], b""), emptied(tmp_path)
+    monkeypatch.chdir(new.folder)
+    for setting, value in new.settings.items():
+        monkeypatch.setenv(setting, value)
+    assert main(["restore", "--all", str(file), "--key", str(key)]) == 1
+    assert "the archive has '" in capsys.readouterr().err
+    assert not list(new.folder.iterdir())
 
 
 def test_an_archive_that_is_none_is_refused(tmp_path: Path, key: Path) -> None:
@@ -391,9 +429,12 @@ def test_an_archive_that_is_none_is_refused(tmp_path: Path, key: Path) -> None:
     file, bad, new = archive(old), tmp_path / "bad.age", emptied(tmp_path)
     content = file.read_bytes()
     bad.write_bytes(content[: len(content) // 2])
-    refuse(new, bad, key, "cannot be opened")
+    refuse(new, bad, key, "it is damaged or cut short: name another one")
     bad.write_bytes(content[:-40] + bytes(40))
-    refuse(new, bad, key, "cannot be opened")
+    refuse(new, bad, key, "it is damaged or cut short: name another one")
+    for manifest in (b"5", b"[" * 100_000, b'{"format": 2}'):
+        refuse(new, hostile(bad, [], b"", manifest=manifest), key, "no manifest that this version")
+    refuse(new, hostile(bad, [], None), key, "the archive has no rows")
     bad.write_bytes(b"no archive")
     refuse(new, bad, key, "is no archive of backup --all")
     hostile(bad, [], b"", bytes(1 << 24))
@@ -405,7 +446,13 @@ def test_an_archive_that_is_none_is_refused(tmp_path: Path, key: Path) -> None:
     )
     refuse(new, bad, key, "too little room")
     hostile(bad, [], b"no store")
-    refuse(new, bad, key, "is no SQLite database")
+    refuse(new, bad, key, "the archive's store.db is no SQLite database")
+    server = new.changed(DATABASE_URL="postgresql://127.0.0.1/x")
+    refuse(server, bad, key, "the archive has rows of SQLite, and DATABASE_URL names a store of")
+    hostile(bad, [], old.store.read_bytes())
+    restored = said(emptied(tmp_path / "keyless"), "restore", "--all", str(bad), "--key", str(key))
+    assert "the archive has no secret key: if there was one" in restored
+    assert "\x1b" not in restored
     other = tmp_path / "other.txt"
     other.write_text(f"{pyrage.x25519.Identity.generate()}\n")
     refuse(new, file, other, "name the private key it was made for")
@@ -424,21 +471,59 @@ def refuse(new: Installation, file: Path, key: Path, why: str) -> None:
     code, _, complained = new.run("restore", "--all", str(file), "--key", str(key))
     assert (code, len(complained.splitlines())) == (1, 1), complained
     assert why in complained
-    assert not [
-        each for each in new.folder.rglob("*") if each.is_file() and "lock" not in each.name
-    ]
+    assert {each.name for each in new.folder.rglob("*")} <= {"var", "edge.db-lock"}
 
 
-def test_a_passphrase_is_typed(tmp_path: Path) -> None:
+def test_a_passphrase_is_typed(tmp_path: Path, key: Path) -> None:
     """It is read from the input alone, and the wrong one opens nothing."""
     old, new = journal_in(tmp_path / "old"), emptied(tmp_path)
     talk(old, "correct horse\n", "backup", "--all", "--passphrase")
     (file,) = old.folder.glob("var/backups/*.age")
     code, complained = talk(new, "wrong\n", "restore", "--all", str(file))
     assert code == 1
-    assert "without one its passphrase is asked for" in complained
+    assert "this is not its passphrase: type that again" in complained
     assert talk(new, "correct horse\n", "restore", "--all", str(file))[0] == 0
     assert (new.folder / "content/images/picture.jpg").read_bytes() == PICTURE
+
+    code, complained = talk(old, "\n", "backup", "--all", "--passphrase")
+    assert (code, list(old.folder.glob("var/backups/*.age"))) == (2, [file])
+    assert "--passphrase: an empty one opens to anybody: type one" in complained
+    refused = ("restore", "--all", str(file), "--key", str(key))
+    assert "restored without --key" in new.run(*refused)[2]
+    public = archive(old)
+    assert "--key names its private key" in talk(new, "x\n", "restore", "--all", str(public))[1]
+
+
+def test_folders_come_back_and_keys_do_not(tmp_path: Path, key: Path) -> None:
+    """Git works on a packed repository; a private key, former archives and a store stay away."""
+    folder = tmp_path / "old"
+    (folder / "content/empty").mkdir(parents=True)
+    git = partial(subprocess.run, check=True, capture_output=True, text=True, timeout=patience())
+    as_somebody = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org")
+    git(["git", "init", "--quiet"], cwd=folder)
+    git([*as_somebody, "commit", "--quiet", "--allow-empty", "-m", "First"], cwd=folder)
+    git(["git", "gc", "--quiet"], cwd=folder)
+    (folder / "content/key.txt").write_bytes(key.read_bytes())
+    (folder / "content/post.md").write_text("It begins with AGE-SECRET-KEY-1 and 58 letters.\n")
+    (folder / "journal-20261130T080000.000000Z.age").write_bytes(b"former")
+    settings = {"DATABASE_URL": "sqlite:///data/var/edge.db", "BACKUP_RECIPIENT": RECIPIENT}
+    old = installation_in(folder, **settings)
+    said(old, "migrate")
+    code, printed, complained = old.run("backup", "--all", "--json")
+    assert (code, len(complained.splitlines())) == (0, 1)
+    assert "content/key.txt is left out: it has a private key of age" in complained
+
+    new = emptied(tmp_path, **settings)
+    said(new, "restore", "--all", json.loads(printed)["file"], "--key", str(key))
+    assert git(["git", "log", "--format=%s"], cwd=new.folder).stdout == "First\n"
+    kept = {str(path.relative_to(new.folder)) for path in new.folder.rglob("*")}
+    kept = {name for name in kept if not name.startswith(".git/")}
+    assert {"content", "content/empty", "content/post.md", "data/var", "data/var/edge.db"} <= kept
+    assert not {each for each in kept if "key.txt" in each or each.endswith(".age")}
+    assert (new.folder / "data/var").stat().st_mode & 0o777 == 0o700
+    code, _, complained = old.changed(MAIL_TEMPLATES="../mails").run("backup", "--all")
+    assert code == 1
+    assert "MAIL_TEMPLATES: ../mails is outside of" in complained
 
 
 def talk(journal: Installation, typed: str, *words: str) -> tuple[int, str]:
@@ -493,8 +578,19 @@ def test_a_timer_keeps_the_newest_and_old_ones_are_named(tmp_path: Path) -> None
     second = max(second.parent.glob("*.age"))
     second.write_bytes(second.read_bytes()[:-1])
     assert "the newest archive was changed since it was made" in doctor(made, "--deep")
-    second.unlink()
+    third = due(made)
+    third.unlink()
     assert "the newest archive is not where it was made" in doctor(made, "--deep")
+    due(made).unlink()
+    due(made)
+    assert said(made, "backup", "--all", "--daily") == "no archive is due\n"
+
+
+def due(made: Installation) -> Path:
+    """Return the archive that the timer makes."""
+    printed = said(made, "backup", "--all", "--daily")
+    assert "it lies on the disk of the journal: copy it to another machine" in printed
+    return Path(printed.partition(": ")[0])
 
 
 def doctor(made: Installation, *words: str) -> str:

@@ -296,7 +296,8 @@ def test_a_store_on_a_server_has_tools_of_its_own(installation: Installation) ->
     settings = replace(
         read_settings(installation.settings, None), database_url="postgresql://db/journal"
     )
-    for command, tool in (("backup", "pg_dump"), ("restore", "pg_restore")):
+    tools = {"backup": "backup --all, pg_dump", "restore": "restore --all, pg_restore"}
+    for command, tool in tools.items():
         with pytest.raises(Problem, match=tool) as refusal:
             require_sqlite_path(settings, command)
         assert refusal.value.code == "invalid"
