@@ -32,6 +32,7 @@ def port() -> Iterator[int]:
         ("webhook.test", SECRET, 204),
         ("site.changed", new_secret(), 400),
     ],
+    ids=["signed", "test", "foreign"],  # secrets differ between the processes that collect
 )
 def test_only_what_the_edge_signed_is_purged(
     port: int, event: str, secret: str, status: int
