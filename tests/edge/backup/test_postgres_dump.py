@@ -1,6 +1,8 @@
 """The programs of PostgreSQL take each form of DATABASE_URL that an edge takes, and end."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -12,8 +14,11 @@ from edge_api.backup import postgres_dump
 from edge_api.backup.postgres_dump import drop_rows, dump_rows, restore_rows
 from edge_api.db.errors import StoreRefusal
 from edge_api.schema.environment import read_database
-from tests.edge.edge_process import free_port
+from tests.drills.loss import installation_in, said
+from tests.edge.backup.test_archive import RECIPIENT, SECRET
+from tests.edge.edge_process import ROOT, free_port
 from tests.edge.postgresql import GUARDED, PostgreSQL, programs
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -84,3 +89,37 @@ async def test_a_dump_does_not_wait_for_ever(
                 dump_rows(url, tmp_path / "dump")
     finally:
         await session.close()
+
+
+def test_the_timer_archives_a_journal_on_postgresql(tmp_path: Path, server: PostgreSQL) -> None:
+    """The command of its unit copies no rows, makes an archive, and ends with status 0."""
+    url = server.make_store()
+    made = installation_in(
+        tmp_path, DATABASE_URL=url, SECRET_KEY=SECRET, BACKUP_RECIPIENT=RECIPIENT
+    )
+    (tmp_path / "content").mkdir()
+    unit = (ROOT / "deploy/fore-edge-backup.service").read_text("utf-8")
+    (line,) = (line for line in unit.splitlines() if line.startswith("ExecStart="))
+    command = line.removeprefix("ExecStart=").replace("$$", "$").rpartition(" ")[0]
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m edge_api "$@"\n')
+    program.chmod(0o755)
+    for printed in ("encrypted for BACKUP_RECIPIENT", "no archive is due"):
+        ended = subprocess.run(  # noqa: S602
+            f"{command} {program}",
+            shell=True,
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=made.environment,
+            timeout=patience(),
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "the store is in PostgreSQL: no copy" in ended.stdout
+        assert printed in ended.stdout
+    assert len([*(tmp_path / "var/backups").glob("journal-*.age")]) == 1
+    assert "--if-sqlite to a copy without it" in made.run("backup", "--all", "--if-sqlite")[2]
+    rows = made.changed(DATABASE_URL=f"sqlite:///{tmp_path}/var/edge.db")
+    said(rows, "migrate")
+    assert "verified" in said(rows, "backup", "--if-sqlite")
