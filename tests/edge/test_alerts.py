@@ -211,8 +211,13 @@ async def test_an_old_and_a_failing_backup_are_alerted(installation: Installatio
         key = str(pyrage.x25519.Identity.generate().to_public())
         keyed = mailed.changed(BACKUP_RECIPIENT=key)
         assert keyed.run("backup", "--all")[0] == 0
-        assert keyed.run("backup", "--all", "--to", "/proc/none")[0] == 1
+        assert keyed.run("backup", "--all", "--to", "/proc/none")[0] == 1  # not watched
+        kept = backups.rename(backups.with_name("kept"))
+        backups.write_text("no folder")
+        assert keyed.run("backup", "--all")[0] == 1
         await alerted(relay, 5, "the last archive failed, and the newest is of 20")
+        backups.unlink()
+        kept.rename(backups)
         assert keyed.run("backup", "--all")[0] == 0
         await alerted(relay, 6, "well again: the last archive failed")
 
