@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, NoReturn
 
 import psutil
 
-from edge_api.backup.verify import read_result
+from edge_api.backup.verify import is_only_copy, read_result
 from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, Store, count_query
@@ -232,7 +232,7 @@ def _build_and_backup_gauges(service: Service) -> Iterator[Gauge]:
         made = read_result(service.settings, part)
         count = float(made.count if made else 0)
         yield f"edge_{part}s_total", f"{part.title()}s that were made.", {}, count
-        if made is not None and made.made_at:
+        if made is not None and made.made_at and is_only_copy(part, service.settings):
             age = _age(made.made_at, now)
             yield f"edge_{part}_age_seconds", f"Age of the newest {part}.", {}, age
 

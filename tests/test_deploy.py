@@ -90,7 +90,7 @@ def test_a_unit_is_hardened(unit: str) -> None:
 
 
 @pytest.mark.size("quick")
-@pytest.mark.parametrize("failing", ["", "--keep 48", "--all", "backup"])
+@pytest.mark.parametrize("failing", ["", "--if-sqlite", "--all", "backup"])
 def test_a_failed_copy_does_not_keep_the_archive_back(failing: str, tmp_path: Path) -> None:
     """Both backups of the unit are tried, and a failure of either is one of the unit."""
     text = (ROOT / "deploy/fore-edge-backup.service").read_text("utf-8")
@@ -104,7 +104,7 @@ def test_a_failed_copy_does_not_keep_the_archive_back(failing: str, tmp_path: Pa
     fake.chmod(0o755)
     ended = subprocess.run(f"{command} {fake}", shell=True, check=False, cwd=tmp_path)  # noqa: S602
     tried = (tmp_path / "tried").read_text().splitlines()
-    assert tried == ["backup --keep 48", "backup --all --daily --keep 7"]
+    assert tried == ["backup --if-sqlite --keep 48", "backup --all --daily --keep 7"]
     assert ended.returncode == (3 if failing else 0)
 
 

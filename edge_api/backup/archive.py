@@ -182,7 +182,8 @@ def unpack_archive(source: Path, target: Path, key: bytes | None) -> Mapping[str
     except (OSError, ValueError, TypeError, RecursionError):
         manifest = {}
     if manifest.get("format") != FORMAT:
-        raise StoreRefusal(f"{source} has no manifest that this version reads: take a later one")
+        fix = "it was made by a newer version: install that" if manifest else "name another one"
+        raise StoreRefusal(f"{source} has no manifest that this version reads: {fix}")
     return manifest
 
 
@@ -237,7 +238,10 @@ def _unpack(stream: gzip.GzipFile, target: Path) -> None:
             )
         count, room = count + 1, room - member.size - _BLOCK
         if count > _MAX_FILES or (given == MANIFEST and member.size > _MAX_MANIFEST_BYTES):
-            raise StoreRefusal("the archive has more files than a journal: name another one")
+            raise StoreRefusal(
+                f"the archive has more than {_MAX_FILES:,} files, or a manifest of more than "
+                f"{_MAX_MANIFEST_BYTES >> 20} MB: name another one"
+            )
         if room < 0:
             raise StoreRefusal("the disk has too little room for the archive: make room")
         place, mode = target / path, member.mode & 0o755 | 0o600

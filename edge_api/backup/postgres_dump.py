@@ -3,17 +3,21 @@
 import os
 import subprocess
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.postgres.connection import SCHEMA
 
+LOCK_SECONDS: Final = 60  # how long a dump waits for who changes the tables
+MAX_SECONDS: Final = 2 * 3600  # then a program is ended: a server that is gone answers never
+
 
 def dump_rows(url: str, target: Path) -> None:
     """Dump the store of one instant, and read the dump to its end. Raises StoreRefusal."""
-    passing = f"--exclude-table-data={SCHEMA}.rate_*"  # counts of the last minutes
-    schema = f"--schema={SCHEMA}"
-    _run("pg_dump", url, "--format=custom", schema, passing, f"--file={target}")
+    without_limits = f"--exclude-table-data={SCHEMA}.rate_*"  # counts of the last minutes
+    options = ("--format=custom", f"--schema={SCHEMA}", f"--lock-wait-timeout={LOCK_SECONDS}s")
+    _run("pg_dump", url, *options, without_limits, f"--file={target}")
     _run("pg_restore", None, f"--file={os.devnull}", str(target))
 
 
@@ -34,20 +38,33 @@ def _run(program: str, url: str | None, *words: str) -> None:
     if url is not None:
         # Everybody on this machine can read arguments, so the password is none.
         parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query))
-        password = options.pop("password", "") or unquote(parts.password or "")
+        options = parse_qsl(parts.query, keep_blank_values=True)
+        password = dict(options).get("password") or unquote(parts.password or "")
         user, at, hosts = parts.netloc.rpartition("@")
-        parts = parts._replace(
-            netloc=f"{user.partition(':')[0]}{at}{hosts}", query=urlencode(options)
-        )
-        command = (*command, f"--dbname={parts.geturl()}")
+        # libpq knows no "+" for a space, and needs both slashes, which geturl() leaves out where
+        # there is no host.
+        kept = urlencode([each for each in options if each[0] != "password"], quote_via=quote)
+        place = f"{user.partition(':')[0]}{at}{hosts}{parts.path}"
+        command = (*command, f"--dbname={parts.scheme}://{place}{'?' if kept else ''}{kept}")
         environment |= {"PGPASSWORD": password} if password else {}
     try:
-        subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
+        subprocess.run(  # noqa: S603
+            command,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=MAX_SECONDS,
+        )
     except FileNotFoundError:
         raise StoreRefusal(
             f"there is no program {program}: install the client programs of PostgreSQL, of the "
             "server's version or a later one (Debian: postgresql-client)"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise StoreRefusal(
+            f"{program} did not end within {MAX_SECONDS / 3600:g} hours: see that the server of "
+            "PostgreSQL answers"
         ) from None
     except subprocess.CalledProcessError as error:
         complaint = " ".join(str(error.stderr).split())[:500]

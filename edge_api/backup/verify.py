@@ -13,10 +13,11 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -91,16 +92,20 @@ class Verification:
         if self.public_error:
             return self.public_error
         if self.failure:
-            return f"the last {part} failed, and the newest is of {self.made_at or 'no day'}"
-        is_only_copy = {
-            "backup": not settings.litestream_replica,
-            "archive": settings.backup_recipient,
-        }.get(part)
-        if is_only_copy and self.age_of_backup > STALE_SECONDS:
+            return f"the last {part} failed, and " + (
+                f"the newest is of {self.made_at}" if self.made_at else "there is none yet"
+            )
+        if is_only_copy(part, settings) and self.age_of_backup > STALE_SECONDS:
             return f"{PARTS[part]} is older than 2 days"
         if self.age > STALE_SECONDS:
             return f"{PARTS[part]} has not been verified for more than 2 days"
         return ""
+
+
+def is_only_copy(part: str, settings: Settings) -> bool:
+    """Return whether nothing else keeps what a part keeps, so that it must not be old."""
+    only = {"backup": not settings.litestream_replica, "archive": bool(settings.backup_recipient)}
+    return only.get(part, False)
 
 
 def _age(instant: str) -> float:
@@ -116,10 +121,22 @@ class _VerificationError(Exception):
     """A verification has found an error; the arguments are its `public_error` and `detail`."""
 
 
-def store_result(settings: Settings, part: str, result: Verification) -> None:
-    """Store a result beside the store, atomically. Raises OSError."""
-    members = dict(zip(_MEMBERS, astuple(result), strict=True))
-    replace_private(_result_path(settings, part), json.dumps(members).encode())
+def change_result(
+    settings: Settings, part: str, change: Callable[[Verification | None], Verification | None]
+) -> None:
+    """Replace the stored result by what `change` makes of it; `None` leaves it. Raises OSError.
+
+    No other process changes it in between.
+    """
+    path = _result_path(settings, part)
+    lock = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if result := change(read_result(settings, part)):
+            members = dict(zip(_MEMBERS, astuple(result), strict=True))
+            replace_private(path, json.dumps(members).encode())
+    finally:
+        os.close(lock)
 
 
 @contextmanager
@@ -128,24 +145,29 @@ def recording_failure(settings: Settings, part: str) -> Iterator[None]:
     try:
         yield
     except StoreRefusal as refusal:
-        kept = read_result(settings, part) or Verification("", format_instant(system_clock()))
+        none, failure = Verification("", format_instant(system_clock())), str(refusal)
         with suppress(OSError):
-            store_result(settings, part, replace(kept, failure=str(refusal)))
+            change_result(settings, part, lambda kept: replace(kept or none, failure=failure))
         raise
 
 
-def publish_copy(settings: Settings, part: str, partial: Path, target: Path, made_at: str) -> None:
+def publish_copy(
+    settings: Settings, part: str | None, draft: Path, target: Path, made_at: str
+) -> None:
     """Give a verified copy its name, with its checksum beside it, and store that it was made.
 
-    Raises OSError.
+    Nothing is stored of `None`. Raises OSError.
     """
-    digest = file_sha256(partial)
+    digest = file_sha256(draft)
     write_private(checksum_path(target), f"{digest}  {target.name}\n".encode())
-    partial.rename(target)
+    draft.rename(target)
     sync(target.parent)
-    former = read_result(settings, part)
+    if part is None:
+        return
     made = Verification(str(target.resolve()), made_at, made_at=made_at, digest=digest)
-    store_result(settings, part, replace(made, count=former.count + 1 if former else 1))
+    change_result(
+        settings, part, lambda former: replace(made, count=former.count + 1 if former else 1)
+    )
 
 
 def read_result(settings: Settings, part: str) -> Verification | None:
@@ -184,9 +206,14 @@ def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
     with scratch_folder(store_place(settings)) as folder:
         for part in parts:
             result = _verify(settings, part, folder)
-            kept = read_result(settings, part)
-            if part == "replica" or (kept and kept.subject == result.subject):
-                store_result(settings, part, result)  # a newer backup has a result of its own
+            change_result(settings, part, partial(_judge, part, result))
+
+
+def _judge(part: str, found: Verification, kept: Verification | None) -> Verification | None:
+    """Return what to store: what was found, and what backups have stored meanwhile."""
+    if kept and kept.subject == found.subject:
+        return replace(kept, at=found.at, public_error=found.public_error, detail=found.detail)
+    return found if part == "replica" else None  # a newer backup has a result of its own
 
 
 def report_verifications(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[str]]:

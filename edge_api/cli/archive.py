@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -57,6 +57,11 @@ _DAY_SECONDS: Final = 23 * 3600.0
 
 def make_archive(arguments: Arguments, settings: Settings) -> int:
     """Make an archive and print it. Returns 0; raises Problem and StoreRefusal."""
+    var, now = store_place(settings).parent, system_clock()
+    folder = BackupFolder(arguments.to or var / BACKUPS_FOLDER, "journal", ".age")
+    is_usual = folder.path.resolve() == (var / BACKUPS_FOLDER).resolve()
+    if arguments.daily and not is_usual:
+        raise Problem("invalid", "--daily looks at the folder beside the store: leave --to out")
     if arguments.daily:
         newest = read_result(settings, "archive")
         is_new = (
@@ -79,19 +84,20 @@ def make_archive(arguments: Arguments, settings: Settings) -> int:
             "--all is never written unencrypted: set BACKUP_RECIPIENT to the public key that "
             "age-keygen prints, or give --passphrase",
         )
-    var, now = store_place(settings).parent, system_clock()
-    folder = BackupFolder(arguments.to or var / BACKUPS_FOLDER, "journal", ".age")
     scratch = BackupFolder(var / ".archiving")  # rows that are not encrypted yet stay beside others
     target = folder.backup_path(now)
     partial = target.with_name(f".{target.stem}.partial")
-    with recording_failure(settings, "archive"):
+    # One elsewhere, on a stick perhaps, is nothing that this machine can watch.
+    with recording_failure(settings, "archive") if is_usual else nullcontext():
         try:
             var.mkdir(mode=0o700, parents=True, exist_ok=True)
             with scratch.locked(), folder.locked():
                 files = chain(_copy_rows(settings, scratch, now).items(), _list_files(settings))
                 lock = settings.backup_recipient, passphrase
                 count = write_archive(partial, files, lock, scratch.path)
-                publish_copy(settings, "archive", partial, target, format_instant(now))
+                publish_copy(
+                    settings, "archive" if is_usual else None, partial, target, format_instant(now)
+                )
                 removed = folder.rotate(arguments.keep, target) if arguments.keep else ()
         except OSError as error:
             place = error.filename or folder.path

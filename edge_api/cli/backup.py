@@ -58,6 +58,11 @@ PARAMS: Final = (
         is_flag=True,
         help="with --all, for timers: only where BACKUP_RECIPIENT is set, and once a day",
     ),
+    Option(
+        ["--if-sqlite"],
+        is_flag=True,
+        help="without --all, for timers: no copy, and no error, of a store in PostgreSQL",
+    ),
     Option(["--passphrase"], is_flag=True, help="with --all: ask for one, and encrypt with it"),
     JSON,
 )
@@ -65,12 +70,19 @@ PARAMS: Final = (
 
 def run(arguments: Arguments, settings: Settings) -> int:
     """Make a backup and print it. Returns 0; raises Problem and StoreRefusal."""
-    if arguments.all:
+    if arguments.all and not arguments.if_sqlite:
         from edge_api.cli.archive import make_archive  # noqa: PLC0415  it loads age
 
         return make_archive(arguments, settings)
-    if arguments.daily or arguments.passphrase:
-        raise Problem("invalid", "--daily and --passphrase belong to --all: name that too")
+    if arguments.all or arguments.daily or arguments.passphrase:
+        raise Problem(
+            "invalid",
+            "--daily and --passphrase belong to --all, and --if-sqlite to a copy without it: name "
+            "that too, or leave it out",
+        )
+    if arguments.if_sqlite and settings.database_path is None:
+        print("the store is in PostgreSQL: no copy; its backups are the server's, and --all has it")
+        return 0
     backup = make_backup(settings, arguments.to, arguments.keep, with_key=not arguments.without_key)
     if arguments.json:
         printed = {

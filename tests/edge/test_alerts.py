@@ -209,7 +209,12 @@ def break_some(installation: Installation, edge: ServedEdge, relay: Relay) -> No
     members = json.loads(record.read_bytes())
     members["made_at"] = (datetime.now(UTC) - timedelta(days=3)).isoformat()
     record.write_text(json.dumps(members))
-    assert installation.run("backup", "--all", "--to", "/proc/none")[0] == 1
+    backups = record.with_name("backups")
+    kept = backups.rename(record.with_name("kept"))
+    backups.write_text("no folder")
+    assert installation.run("backup", "--all")[0] == 1
+    backups.unlink()
+    kept.rename(backups)
     assert edge.await_body("/api/public/v1/readiness", b"mail was given up")
     relay.answers.clear()
 

@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from pyrage.x25519 import Identity
 
 from edge_api.auth.actor import new_id
+from edge_api.backup.verify import Verification, change_result, store_place
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Insert
 from edge_api.db.types import format_instant
@@ -26,6 +28,7 @@ from edge_api.stats.reading import KINDS
 from tests.edge.edge_process import ROOT, Installation, free_port
 from tests.patience import patience
 
+AT = "2026-01-31T08:05:09.000000Z"
 LEAD = {"name": "Ann", "email": "ann@mail.example", "budget_tier": "5k", "message": "Hello"}
 
 
@@ -297,6 +300,32 @@ async def test_the_rules_name_metrics_that_are_there(make_edge: Any) -> None:
     # There is a certificate only with https, and an age once there is a backup.
     ages = {"edge_backup_age_seconds", "edge_archive_age_seconds"}
     assert named - found == {"edge_certificate_days", *ages}
+
+
+@pytest.mark.parametrize(
+    ("part", "setting", "value", "watched"),
+    [
+        ("backup", "LITESTREAM_REPLICA", "file:///nowhere/replica", 0),
+        ("backup", "LITESTREAM_REPLICA", "", 1),
+        ("archive", "BACKUP_RECIPIENT", "", 0),
+        ("archive", "BACKUP_RECIPIENT", str(Identity.generate().to_public()), 1),
+    ],
+)
+async def test_what_may_grow_old_has_no_age(
+    part: str, setting: str, value: str, watched: int, make_edge: Any
+) -> None:
+    """One that was made by hand, beside a replica or without a public key, alerts nobody."""
+    made = Verification("/x", AT, made_at=AT)
+    async with make_edge(METRICS="on", **{setting: value}) as edge:
+        settings = edge.service.settings
+        store_place(settings).parent.mkdir(exist_ok=True)
+        change_result(settings, part, lambda _: made)
+        found = await scrape(edge)
+
+    assert ("is older than 2 days" in made.find_error(part, settings)) == watched
+    if settings.database_path is None and part == "backup":
+        watched = 0  # a server makes its own
+    assert ((f"edge_{part}_age_seconds",) in found) == watched
 
 
 async def test_each_series_is_there_from_the_start(make_edge: Any) -> None:

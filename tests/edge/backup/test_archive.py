@@ -433,7 +433,9 @@ def test_an_archive_that_is_none_is_refused(tmp_path: Path, key: Path) -> None:
     bad.write_bytes(content[:-40] + bytes(40))
     refuse(new, bad, key, "it is damaged or cut short: name another one")
     for manifest in (b"5", b"[" * 100_000, b'{"format": 2}'):
-        refuse(new, hostile(bad, [], b"", manifest=manifest), key, "no manifest that this version")
+        fix = "it was made by a newer version" if manifest.startswith(b"{") else "name another one"
+        why = f"no manifest that this version reads: {fix}"
+        refuse(new, hostile(bad, [], b"", manifest=manifest), key, why)
     refuse(new, hostile(bad, [], None), key, "the archive has no rows")
     bad.write_bytes(b"no archive")
     refuse(new, bad, key, "is no archive of backup --all")
@@ -556,7 +558,12 @@ def test_a_timer_keeps_the_newest_and_old_ones_are_named(tmp_path: Path) -> None
     assert "there is no archive yet: let a timer run python -m edge_api backup --all" in doctor(
         made
     )
-    first = archive(made)
+    away = archive(made, "--to", str(tmp_path / "stick"))
+    assert "there is no archive yet" in doctor(made)  # what lies elsewhere is not watched
+    first = archive(made, "--to", str(tmp_path / "var/../var/backups"))
+    away.unlink()
+    elsewhere = made.run("backup", "--all", "--daily", "--to", str(tmp_path / "stick"))
+    assert "leave --to out" in elsewhere[2]
     assert "archive" not in doctor(made).partition("looked at")[0].replace(
         "the newest archive (", ""
     )

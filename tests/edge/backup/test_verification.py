@@ -9,8 +9,12 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,8 @@ from edge_api import background as background_jobs
 from edge_api.app import assemble
 from edge_api.background import DailyVerification
 from edge_api.backup import verify as verification
-from edge_api.backup.verify import parts_due, read_result
+from edge_api.backup.files import file_sha256
+from edge_api.backup.verify import Verification, parts_due, read_result
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import count_lost, record_keys
 from edge_api.health import Health
@@ -332,6 +337,61 @@ def test_a_verification_is_due_once_a_day(
     check = asyncio.run(DailyVerification(settings).check_copy("backup"))
     assert check is not None
     assert "cannot be read" in check.message
+
+
+@pytest.mark.parametrize("meanwhile", ["a failure", "a newer one"])
+def test_what_a_backup_stores_meanwhile_stays(
+    meanwhile: str, plain: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup ends, well or not, while the former one is verified."""
+    settings = read_settings(plain.settings, None)
+    said(plain, "backup")
+    former = read_result(settings, "backup")
+
+    def read_slowly(path: Path) -> str:
+        words = ("--to", "/proc/none") if meanwhile == "a failure" else ()
+        assert plain.run("backup", *words)[0] == bool(words)
+        return file_sha256(path)
+
+    monkeypatch.setattr(verification, "file_sha256", read_slowly)
+    verification.verify_parts(settings, ("backup",))
+    result = read_result(settings, "backup")
+    assert former
+    assert result
+    assert result.public_error == ""
+    if meanwhile == "a newer one":
+        assert result.subject > former.subject
+        assert result.count == 2
+    else:
+        assert result.subject == former.subject
+        assert result.at > former.at
+        assert "/proc/none cannot take a backup" in result.failure
+        assert result.find_error("backup", settings).endswith(f"newest is of {former.made_at}")
+
+
+def test_changes_of_a_result_wait_for_each_other(plain: Installation) -> None:
+    """Each change begins with what the one before it has stored."""
+    settings = read_settings(plain.settings, None)
+    said(plain, "backup")
+
+    def count(kept: Verification | None) -> Verification:
+        assert kept
+        time.sleep(0.002)
+        return replace(kept, count=kept.count + 1)
+
+    with ThreadPoolExecutor(8) as threads:
+        change = partial(verification.change_result, settings, "backup")
+        for each in [threads.submit(change, count) for _ in range(40)]:
+            each.result()
+    result = read_result(settings, "backup")
+    assert result
+    assert result.count == 41
+
+
+def test_a_first_backup_that_fails_is_reported(plain: Installation) -> None:
+    """There is no instant of another one to name."""
+    assert plain.run("backup", "--to", "/proc/none")[0] == 1
+    assert "the last backup failed, and there is none yet (" in plain.run("doctor")[1]
 
 
 def test_a_replica_that_is_never_verified_is_reported(
