@@ -148,7 +148,7 @@ class Leads:
         return orjson.dumps({"leads": rows, "count": len(rows)})
 
     async def _save(self, lead: LeadInput, sender: Sender, store_response: StoreResponse) -> str:
-        """Store a lead that was counted, and return the answer; if it is not stored, count less."""
+        """Store a lead and return the answer; if it is not stored, give back the sender's quota."""
         try:
             rows = self._rows(lead, sender)
             published = {name: rows[0][name] for name in PUBLIC_MEMBERS}
