@@ -61,7 +61,7 @@ async def open_rate_limits(
 
     assert isinstance(store, PostgresStore)  # noqa: S101  `open_store` has read the same setting
     limits = await open_limits(settings.database_url, secret, store.record_failure)
-    store.location.moved.append(limits.move)
+    store.location.on_move.append(limits.reopen)
     try:
         yield limits
     finally:

@@ -23,10 +23,11 @@ _BROWSER: Final = (
 )
 _SECONDS: Final = 11  # with the thread that names and stores views every ten seconds
 _ABOUT: Final = (
-    "64 connections, for searches 8; an edge with one worker on PostgreSQL. Processor time of the "
-    "edge, of the database and of nginx; no two requests are equal. It is user's and system's, the "
-    f"median of {ROUNDS} rounds of {_SECONDS} seconds. What other processes do meanwhile spoils it "
-    "by less than it spoils speeds."
+    "64 connections, for searches 8; an edge with one worker on PostgreSQL, for pages without "
+    "counting on SQLite, since they read no rows. Processor time of the edge, of the database and "
+    f"of nginx; no two requests are equal. It is user's and system's, the median of {ROUNDS} "
+    f"rounds of {_SECONDS} seconds. What other processes do meanwhile spoils it by less than it "
+    "spoils speeds."
 )
 
 

@@ -19,13 +19,13 @@ _ABOUT = (
     "64 connections, SQLite with `synchronous=FULL` everywhere, 10,000 leads to begin with. The "
     "edge counts each lead for the address of its sender, of which each has one, checks it, scores "
     "it as spam or not and looks for a repeat. FastAPI's requests share one "
-    "connection, so that a neighbour's commit may cover one's own row. Real messages have 80 words "
-    "of the posts."
+    "connection, so that a neighbour's commit may cover one's own row. The second race has "
+    "messages of 80 words taken at random from posts."
 )
 
 
 def _write_leads() -> list[str]:
-    """Return bodies of leads whose messages have 80 words each, as they occur in posts."""
+    """Return bodies of leads whose messages have 80 words taken at random from posts."""
     text = " ".join(sample.body for sample in read_samples(find_corpus())[:60])
     words, choice = re.findall(r"[a-z]{3,}", text.lower()), random.Random(1)  # noqa: S311  no secret
     messages = (" ".join(["Enquiry {n}:", *choice.choices(words, k=80)]) for _ in range(200))

@@ -56,7 +56,9 @@ class WebhookDeliveryRow(RowModel):
     id: NewId
     endpoint_id: Uuid
     event: Annotated[Text, Field(min_length=1, max_length=100)]
-    subject_id: Uuid = Field(description="The id of a lead, or a UUID made from a post's URL.")
+    subject_id: Uuid = Field(
+        description="The id of a lead, or a UUID made from the URL of a post or of the site."
+    )
     body: Text = Field(description="The JSON that is sent, the same in each attempt.")
     created_at: Now
     due_at: Now = Field(description="The time of its next claim: its turn, or the end of a lease.")

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from typing import Final, Literal, Protocol
 
@@ -62,7 +62,7 @@ class Sender:
     """The columns that say where a sender came to the contact page from, if that is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CreatedLead:
     """A lead that was accepted."""
 
@@ -73,11 +73,10 @@ class CreatedLead:
     quota: Quota | None
     """The sender's remaining quota; `None` where leads are not counted."""
 
-    @property
+    @cached_property
     def row(self) -> Row:
         """The published members of the lead."""
-        lead: Row = orjson.loads(self.body)["lead"]
-        return lead
+        return orjson.loads(self.body)["lead"]  # type: ignore[no-any-return]
 
 
 class LeadListener(Protocol):
@@ -113,10 +112,16 @@ class Leads:
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
     ) -> CreatedLead:
         """Store a lead, or repeat the answer to the same key. Raises as `Idempotency.run_once`."""
-        quotas: list[Quota | None] = []
-        work = partial(self._save, lead, sender, quotas)
+        quota: Quota | None = None
+
+        async def save(store_response: StoreResponse) -> str:
+            nonlocal quota
+            if sender.actor is None:
+                quota = await self._limiter.hit(_RATE_LIMIT, sender.address)
+            return await self._save(lead, sender, store_response)
+
         if idempotency_key is None:
-            answer, replayed = await work(lambda _answer: ()), False
+            answer, replayed = await save(lambda _answer: ()), False
         else:
             # Two people behind one address may use the same key.
             scope = (
@@ -124,32 +129,26 @@ class Leads:
                 if sender.actor
                 else f"address:{sender.address} {normalize_address(lead.email)}"
             )
-            claim = identify_request(self._secret, scope, idempotency_key, lead.canonical())
-            answer, replayed = await self._idempotency.run_once(claim, work)
+            answer, replayed = await self._idempotency.run_once(
+                identify_request(self._secret, scope, idempotency_key, lead.canonical()), save
+            )
         if replayed and sender.actor is None:
-            quotas.append(await self._limiter.peek(_RATE_LIMIT, sender.address))
-        return CreatedLead(replayed, answer.encode(), quotas[-1] if quotas else None)
+            quota = await self._limiter.peek(_RATE_LIMIT, sender.address)
+        return CreatedLead(replayed, answer.encode(), quota)
 
     async def recent(self, limit: int) -> bytes:
         """Return the list of the newest leads that are not spam, newest first, in JSON."""
-        key = self._store.version(), limit
-        return await self._lists.get(key, partial(self._read_recent, limit))
+        return await self._lists.get(
+            (self._store.version(), limit), partial(self._read_recent, limit)
+        )
 
     async def _read_recent(self, limit: int) -> bytes:
         where = (Filter("status", "neq", "spam"),)
         rows = await read_all(self._store, Read(LEADS, PUBLIC_MEMBERS, where, NEWEST, limit))
         return orjson.dumps({"leads": rows, "count": len(rows)})
 
-    async def _save(
-        self,
-        lead: LeadInput,
-        sender: Sender,
-        quotas: list[Quota | None],
-        store_response: StoreResponse,
-    ) -> str:
-        """Store a lead and return the answer; add the sender's remaining quota to `quotas`."""
-        if sender.actor is None:
-            quotas.append(await self._limiter.hit(_RATE_LIMIT, sender.address))
+    async def _save(self, lead: LeadInput, sender: Sender, store_response: StoreResponse) -> str:
+        """Store a lead and return the answer; if it is not stored, give back the sender's quota."""
         try:
             rows = self._rows(lead, sender)
             published = {name: rows[0][name] for name in PUBLIC_MEMBERS}

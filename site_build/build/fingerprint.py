@@ -72,9 +72,9 @@ def is_fallback_template(template: "Template") -> bool:
 def fingerprint_code() -> str:
     """Return the digest of this program's own sources and of the releases of all libraries.
 
-    Of Python it has the minor version, and the versions of zlib and of Unicode: a patch release
-    fixes faults, and would make every page of a site again. It is computed once: the process runs
-    what it has loaded, even if the files change.
+    It includes Python's minor version, and the versions of zlib and Unicode. A patch release does
+    not count: it would rebuild every page. It is computed once: the process runs what it has
+    loaded, even if the files change.
     """
     # Folders such as `jinja2-3.1.6.dist-info`; reading the files in them would take much longer.
     libraries = sorted(each.name for folder in sys.path for each in Path(folder).glob("*-info"))

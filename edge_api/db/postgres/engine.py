@@ -214,11 +214,11 @@ async def open_store(
     async with AsyncExitStack() as stack:
         try:
             location, readers = Location(url), Readers(url)
-            await readers.move()
+            await readers.reopen()
             stack.push_async_callback(readers.close)
             writer, poller = Writer(location), VersionPoller(location)
             stack.push_async_callback(writer.close)
-            location.moved += [readers.move, writer.move, poller.move]
+            location.on_move += [readers.reopen, writer.drop, poller.drop]
             await writer.connect()
             await poller.start()
         except EngineError as error:
@@ -262,7 +262,7 @@ class VersionPoller:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
-        await self.move()
+        await self.drop()
 
     async def _poll(self) -> None:
         while True:
@@ -275,12 +275,12 @@ class VersionPoller:
             if self._session is None or self._session.is_closed():
                 limit = {"statement_timeout": milliseconds(STALE_SECONDS)}
                 seconds = STALE_SECONDS + MARGIN_SECONDS
-                self._session = await self._location.connect(limit, seconds)
+                self._session, _ = await self._location.connect(limit, seconds)
             at = time.monotonic()
             # A snapshot says which transactions are visible: while it is equal, so are all rows.
             snapshot = await self._session.fetchval("SELECT pg_current_snapshot()::text")
         except EngineError:
-            await self.move()
+            await self.drop()
             raise
         if snapshot != self._snapshot:
             self._snapshot = snapshot
@@ -288,7 +288,7 @@ class VersionPoller:
         # The snapshot may be as old as its request.
         self._checked_at = at
 
-    async def move(self) -> None:
+    async def drop(self) -> None:
         """Give up the session."""
         if self._session is not None:
             self._session.terminate()
@@ -389,7 +389,8 @@ async def find_weak_replication(url: str) -> str:
     try:
         session = await connect(url, {}, CONNECT_SECONDS)
         ((names, is_confirmed),) = await session.fetch(
-            # Who may not see the state of a standby sees that there is one.
+            # Without the right to see `sync_state`, it is NULL: assume that the standby is
+            # synchronous.
             "SELECT current_setting('synchronous_standby_names'), EXISTS (SELECT "
             "FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))"
         )

@@ -185,7 +185,7 @@ class PostgresLimits:
             "DELETE FROM rate_shares WHERE until <= clock_timestamp()"
         )
 
-    async def move(self) -> None:
+    async def reopen(self) -> None:
         """Replace each connection before it is used again: the server is another one."""
         await self._pool.expire_connections()
 

@@ -55,7 +55,7 @@ class Readers:
         self._slow: Pool
         self._pools: list[Pool] = []
 
-    async def move(self) -> None:
+    async def reopen(self) -> None:
         """Open the pools, and end all reads on the server of before, if there was one."""
         former, limit = self._pools, milliseconds(FAST_SECONDS)
         settings = {"statement_timeout": limit, "idle_in_transaction_session_timeout": limit}
@@ -175,29 +175,41 @@ _UNCONFIRMED: Final = "No standby has confirmed the commit"
 
 
 class Location:
-    """The server that a store is on; when a session leads to another one, all parts move there."""
+    """The server that a store is on; when a session leads to another one, all parts move there.
+
+    A role without the right to call `pg_control_system` is not protected from a former primary.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self.moved: list[Callable[[], Awaitable[None]]] = []
+        self.on_move: list[Callable[[], Awaitable[None]]] = []
         """Called after a move; each part gives up its sessions."""
         self._server = ("", "")
+        self._lock = asyncio.Lock()
 
-    async def connect(self, settings: Mapping[str, str], seconds: float) -> PostgresConnection:
-        """Open a session; `seconds` limit each answer. Raises EngineError."""
+    async def connect(
+        self, settings: Mapping[str, str], seconds: float
+    ) -> tuple[PostgresConnection, tuple[str, str]]:
+        """Open a session, and `identify` its server; `seconds` limit each answer.
+
+        Raises EngineError.
+        """
         session = await connect(self._url, settings, seconds)
         try:
-            former, server = self._server, await identify(session)
-            if server[0] == former[0] and server < former:
-                words = f"a former primary: {server} was succeeded by {former}"
-                raise asyncpg.TargetServerAttributeNotMatched(words)  # noqa: TRY301
-            self._server = server
-            if former[1] and former != server:
-                await asyncio.gather(*(move() for move in self.moved))
+            server = await identify(session)
+            # One at a time: two sessions that find the same successor move the parts once.
+            async with self._lock:
+                former = self._server
+                if server[0] == former[0] and server < former:
+                    words = f"a former primary: {server} was succeeded by {former}"
+                    raise asyncpg.TargetServerAttributeNotMatched(words)  # noqa: TRY301
+                if former[1] and server[0] and former != server:
+                    await asyncio.gather(*(give_up() for give_up in self.on_move))
+                self._server = server if server[0] else former
         except BaseException:
             session.terminate()
             raise
-        return session
+        return session, server
 
 
 class Writer(GroupCommitter[Work | Sequence[Query]]):
@@ -219,7 +231,7 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
             if time.monotonic() < self._reconnect_at:
                 raise unavailable(UNREACHABLE)
             try:
-                self._session = await self._location.connect(
+                self._session, self._server = await self._location.connect(
                     {
                         "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
                         "lock_timeout": milliseconds(LOCK_SECONDS),
@@ -228,9 +240,8 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
                     STATEMENT_SECONDS + MARGIN_SECONDS,
                 )
                 self._session.add_log_listener(self._note_warning)
-                self._server = await identify(self._session)
             except EngineError:
-                await self.move()
+                await self.drop()
                 self._reconnect_at = time.monotonic() + RECONNECT_SECONDS
                 raise
         return self._session
@@ -238,9 +249,9 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
     async def close(self) -> None:
         """Commit waiting work, for a few seconds at the most, and refuse the rest."""
         await super().close()
-        await self.move()
+        await self.drop()
 
-    async def move(self) -> None:
+    async def drop(self) -> None:
         """Give up the session."""
         if self._session is not None:
             self._session.terminate()
@@ -312,7 +323,7 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
             ):
                 # Its state is unknown: close it, so that the server rolls its transaction back. Who
                 # keeps the lock may be a commit on a former primary, which waits for ever.
-                await self.move()
+                await self.drop()
             else:
                 await session.execute("ROLLBACK")
             raise
@@ -341,7 +352,7 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
         Its standbys have it too. Raises TimeoutError once the store is closed.
         """
         while True:
-            await self.move()
+            await self.drop()
             with suppress(*EngineError, Problem):
                 session = await self.connect()
                 # The lock is free once the lost transaction was committed or rolled back.

@@ -94,23 +94,23 @@ def _execute_one(connection: sqlite3.Connection, step: TransactionStep) -> Seque
     try:
         if isinstance(step, NewRows):
             connection.executemany(step.text, remaining)
-            if searched := step.table.searched:
-                texts = itemgetter(step.table.key, *searched)
-                index_rows(connection, step.table, map(texts, step.rows))
-            return ()
-        if not step.many:
+        elif not step.many:
             return connection.execute(step.statement.text, step.statement.parameters).fetchall()
-        # Fetch all records in one step of the engine, as JSON: each step releases the GIL and waits
-        # to get it back, so a hundred rows would wait a hundred times for the thread that answers
-        # other requests.
-        columns = ", ".join(map(sql.quote, step.names))
-        text = f"SELECT json_group_array(json_array({columns})) FROM ({step.statement.text})"  # noqa: S608
-        (records,) = connection.execute(text, step.statement.parameters).fetchone()
-        return orjson.loads(records)  # type: ignore[no-any-return]
+        else:
+            # Fetch all records in one step of the engine, as JSON: each step releases the GIL and
+            # waits to get it back, so a hundred rows would wait a hundred times for the thread that
+            # answers other requests.
+            columns = ", ".join(map(sql.quote, step.names))
+            text = f"SELECT json_group_array(json_array({columns})) FROM ({step.statement.text})"  # noqa: S608
+            (records,) = connection.execute(text, step.statement.parameters).fetchone()
+            return orjson.loads(records)  # type: ignore[no-any-return]
     except sqlite3.IntegrityError as error:
         # The refused row is the last one that `executemany` has taken.
         refused = -1 - sum(1 for _ in remaining) if isinstance(step, NewRows) else 0
         raise violation_problem(error, step.table, step.rows[refused]) from None
+    if searched := step.table.searched:  # beyond `try`: an error of the index is no lead's fault
+        index_rows(connection, step.table, map(itemgetter(step.table.key, *searched), step.rows))
+    return ()
 
 
 T = TypeVar("T")

@@ -17,8 +17,7 @@ from edge_api.db.types import ColumnType
 
 def _trigger(kind: str, name: str, event: str, *statements: str) -> str:
     """Return the text of a CREATE statement for `format_search`."""
-    body = "; ".join(statements)
-    return f"CREATE {kind} {{table}}_search_{name} {event} BEGIN {body}; END"
+    return f"CREATE {kind} {{table}}_search_{name} {event} BEGIN {'; '.join(statements)}; END"
 
 
 _DECREASE_RENEWED: Final = "UPDATE {table}_search_keys SET renewed = renewed - 1 WHERE row_id = "
@@ -110,13 +109,26 @@ _READ_MISSING: Final = (
     "AND NOT EXISTS (SELECT 1 FROM {table}_search_keys WHERE row_id = id)"
 )
 _FILL_BATCH_SIZE: Final = 1000  # rows: about 0.1 s
-_INDEX: Final = (
-    "INSERT INTO {table}_search_keys (row_id) SELECT json_extract(value, '$[0]') FROM json_each(?)",
-    (
-        "INSERT INTO {table}_search (rowid, {columns}) SELECT number, {values} FROM json_each(?) "
-        "JOIN {table}_search_keys ON row_id = json_extract(value, '$[0]')"
-    ),
-)
+_INDEX: Final = {
+    table.name: tuple(
+        format_search(
+            table,
+            (
+                (
+                    "INSERT INTO {table}_search_keys (row_id) "
+                    "SELECT json_extract(value, '$[0]') FROM json_each(?)"
+                ),
+                (
+                    "INSERT INTO {table}_search (rowid, {columns}) "
+                    "SELECT number, {values} FROM json_each(?) "
+                    "JOIN {table}_search_keys ON row_id = json_extract(value, '$[0]')"
+                ),
+            ),
+        )
+    )
+    for table in TABLES.values()
+}
+"""The statements of `index_rows` by table; none for a table that is not searched."""
 
 
 def index_rows(connection: sqlite3.Connection, table: Table, rows: Iterable[Iterable[str]]) -> None:
@@ -126,9 +138,9 @@ def index_rows(connection: sqlite3.Connection, table: Table, rows: Iterable[Iter
     times as much. The texts are folded here and handed over as JSON, since a function that SQLite
     calls waits for the thread that answers requests. Raises sqlite3.Error.
     """
-    folded = [(row_id, *map(fold_accents, texts)) for row_id, *texts in rows]
-    for statement in format_search(table, _INDEX):
-        connection.execute(statement, (orjson.dumps(folded).decode(),))
+    folded = orjson.dumps([(row_id, *map(fold_accents, texts)) for row_id, *texts in rows]).decode()
+    for statement in _INDEX[table.name]:
+        connection.execute(statement, (folded,))
 
 
 def maintain_search_index(connection: sqlite3.Connection) -> None:
@@ -143,13 +155,14 @@ def maintain_search_index(connection: sqlite3.Connection) -> None:
             connection.execute(trigger)
         lacking, last = connection.execute(missing).fetchone()
         for start in range(1, last + 1 if lacking else 1, _FILL_BATCH_SIZE):
+            rowids = (start, start + _FILL_BATCH_SIZE - 1)
+            if not connection.execute(read, rowids).fetchone():
+                continue
             connection.execute("BEGIN IMMEDIATE")
             try:
-                rows = connection.execute(read, (start, start + _FILL_BATCH_SIZE - 1)).fetchall()
-                index_rows(connection, table, rows)
+                index_rows(connection, table, connection.execute(read, rowids))
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-            if rows:
-                time.sleep(0.05)  # the interval at which waiting writers retry
+            time.sleep(0.05)  # the interval at which waiting writers retry

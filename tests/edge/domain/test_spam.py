@@ -102,6 +102,12 @@ def test_a_link_in_the_name_is_a_strong_sign() -> None:
     assert score > score_spam(lead("www.example.org"))[0]
 
 
+def test_a_budget_is_judged_like_a_name() -> None:
+    """A form offers tiers to choose from, which have neither links nor markup."""
+    assert score_spam(lead(budget_tier="www.example.org"))[1] == ["link_in_name"]
+    assert score_spam(lead(budget_tier="<b>5k</b>"))[1] == ["markup"]
+
+
 def test_the_honeypot_is_the_strongest_sign() -> None:
     """It alone outweighs any other."""
     score, reasons = score_spam(lead(_gotcha="x"))

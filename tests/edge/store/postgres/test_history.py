@@ -190,8 +190,9 @@ async def test_lengths_count_characters(emptied: PostgresConnection) -> None:
 
 
 def test_every_step_is_taken_on_both_engines() -> None:
-    """A step that one engine lacks would leave its tables behind."""
-    assert [step for step in MIGRATIONS if not (step.sqlite and step.postgresql)] == []
+    """A step that one engine lacks would leave its tables behind; 13 changes PostgreSQL alone."""
+    steps = enumerate(MIGRATIONS, start=1)
+    assert [number for number, step in steps if not (step.sqlite and step.postgresql)] == [13]
 
 
 def test_no_step_has_changed() -> None:

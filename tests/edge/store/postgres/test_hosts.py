@@ -9,8 +9,9 @@ import asyncpg
 import pytest
 
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.postgres.connection import split_hosts
+from edge_api.db.postgres.connection import connect, split_hosts
 from edge_api.db.postgres.engine import PostgresStore, find_weak_replication, open_store
+from edge_api.db.postgres.store_connections import Location
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import LEADS
@@ -126,6 +127,45 @@ async def test_the_host_that_takes_writes_is_found(
         await store.close()
 
     assert written in {row["id"] for row in result.rows}
+
+
+async def test_a_busy_primary_is_waited_for(
+    url: str, primary: PostgreSQL, standby: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A standby and a closed port refuse at once; that ends no wait for the others."""
+    monkeypatch.setattr("edge_api.db.postgres.connection.OTHER_HOSTS_SECONDS", 0.05)
+    async with Proxy(url) as busy, Proxy(url) as closed:
+        closed.refuse_new()
+        busy.cut()
+        asyncio.get_running_loop().call_later(1.0, busy.fix)
+        session = await connect(several(url, standby, closed, busy), {}, patience())
+        assert await session.fetchval("SELECT inet_server_port()") == primary.port
+        await session.close()
+
+
+async def test_a_server_that_tells_nothing_of_itself_is_used(url: str, primary: PostgreSQL) -> None:
+    """The server of before stays known, and no session on it ends."""
+    name = url.rpartition("/")[2]
+    right = "EXECUTE ON FUNCTION pg_control_system()"
+    primary.execute("CREATE ROLE modest LOGIN")
+    location = Location(url.replace("postgres@", "modest@"))
+    moves: list[bool] = []
+
+    async def note() -> None:
+        moves.append(True)
+
+    location.on_move.append(note)
+    sessions = [await location.connect({}, patience())]
+    primary.execute(f"REVOKE {right} FROM PUBLIC", name)
+    try:
+        sessions.append(await location.connect({}, patience()))
+    finally:
+        primary.execute(f"GRANT {right} TO PUBLIC", name)
+    sessions.append(await location.connect({}, patience()))
+    for session, _ in sessions:
+        await session.close()
+    assert sessions[0][1] == sessions[2][1] > sessions[1][1] == ("", "")
+    assert moves == []
 
 
 async def test_without_such_a_host_the_start_says_so(url: str, standby: PostgreSQL) -> None:
@@ -252,15 +292,23 @@ async def test_of_two_primaries_the_later_one_is_used(
     store = await open_store(several(url, primary, standby), clock)
     await write(store)
     standby.execute("SELECT pg_promote()")
-    session = await store.location.connect({}, patience())
-    assert await session.fetchval("SELECT inet_server_port()") == standby.port
+    moves: list[bool] = []
+
+    async def note() -> None:
+        moves.append(True)
+
+    store.location.on_move.append(note)
+    found = await asyncio.gather(*(store.location.connect({}, patience()) for _ in range(3)))
+    assert moves == [True]
+    for session, _ in found:
+        assert await session.fetchval("SELECT inet_server_port()") == standby.port
+        session.terminate()
     # As after a lost connection: everything is on the new server now, and does not go back.
     written = await write(store)
     (result,) = await store.run(Read(LEADS))
     assert written in {row["id"] for row in result.rows}
     leads = await asyncio.to_thread(primary.execute, IDS, url.rpartition("/")[2])
     assert written not in {row["id"] for row in leads}
-    session.terminate()
     standby.end()
     with pytest.raises(asyncpg.TargetServerAttributeNotMatched):
         await store.location.connect({}, patience())

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.migrations import MIGRATIONS
+from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.sqlite import opening, search_index
+from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.engine import open_store
 from edge_api.db.tables import LEADS
 from tests.edge.leads_index import read_file
@@ -113,3 +115,35 @@ async def test_an_erasure_by_a_former_version_leaves_nothing(
         len(left),
         0,
     )
+
+
+async def test_a_defect_of_the_index_is_no_fault_of_a_lead(path: Path) -> None:
+    """An entry without its row is there already: no lead is called a duplicate for it."""
+    new = lead("Ann")
+    store = await open_store(path, clock)
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("INSERT INTO leads_search_keys (row_id) VALUES (?)", (new["id"],))
+        with pytest.raises(sqlite3.IntegrityError, match=r"leads_search_keys\.row_id"):
+            await store.run(Insert(LEADS, [new]))
+        assert (await store.run(Read(LEADS)))[0].rows == []
+        await store.run(Insert(LEADS, [lead("Bo")]))
+        with pytest.raises(Problem, match="already"):
+            await store.run(Insert(LEADS, (await store.run(Read(LEADS)))[0].rows))
+    finally:
+        await store.close()
+
+
+async def test_only_batches_with_missing_rows_take_the_lock(
+    former: sqlite3.Connection, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four leads are indexed, and the fifth is not: of three batches one is written."""
+    monkeypatch.setattr(search_index, "_FILL_BATCH_SIZE", 2)
+    write(former, "Ann", "Bo", "Cy", "Di")
+    await (await open_store(path, clock)).close()
+    write(former, "Eve")
+    with closing(connect(path, writes=True)) as connection:
+        said: list[str] = []
+        connection.set_trace_callback(said.append)
+        search_index.maintain_search_index(connection)
+    assert said.count("BEGIN IMMEDIATE") == 1
