@@ -84,5 +84,6 @@ class MachineMonitor:
             date = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
             when = f"expires in {days:.0f} days" if days >= 0 else f"expired on {date}"
             about = f"the certificate of {self.settings.site_url}"
-            errors["certificate"] = f"{about} {when}: run certbot renew"
+            advice = "run certbot renew; where Caddy fetches it, see journalctl -u caddy"
+            errors["certificate"] = f"{about} {when}: {advice}"
         return errors

@@ -236,7 +236,7 @@ async def test_a_certificate_of_ten_days_is_alerted(
         point_at(builds, write_build(builds, "build-0002", posts=[make_post("a")], site_url=url))
         encrypted = installation.changed(SITE_URL=url, SSL_CERT_FILE=str(trusted))
         async with watched(encrypted, relay):
-            sentence = f"the certificate of {url} expires in 10 days: run certbot renew"
+            sentence = f"the certificate of {url} expires in 10 days: run certbot renew; where"
             await alerted(relay, 1, f"not well: {sentence}", "What to do: then reload the proxy")
             await stays(relay, 1)
             context.load_cert_chain(*new)

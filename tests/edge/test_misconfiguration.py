@@ -314,7 +314,7 @@ def test_a_certificate_is_called_by_its_name(
         assert asked.run("migrate")[0] == 0
         said = asked.run("doctor")[1]
 
-    sentence = f"- the certificate of {url} {words.format(end=end)}: run certbot renew\n"
+    sentence = f"- the certificate of {url} {words.format(end=end)}: run certbot renew; where"
     assert (sentence in said) is bool(words)
     assert ("certificate of" in said) is bool(words)
     assert "is not answered by an edge" not in said
