@@ -321,7 +321,12 @@ def use_caddy(deploy: str, folder: Path) -> None:
     provided = subprocess.run(
         [ROOT / "tools/provide", "caddy"], check=True, capture_output=True, text=True
     )
-    Path("/usr/local/bin/caddy").symlink_to(provided.stdout.strip())
+    program, unpacked = Path("/usr/local/bin/caddy"), Path("/usr/local/lib/caddy")
+    shutil.copy(provided.stdout.strip(), unpacked)  # the user caddy may not enter that home
+    # Later versions open the logs for `validate`, which Debian 12's does not.
+    open_log = f'[ "$1" != validate ] || echo >{CADDY_LOGS}/fore-edge.log'
+    program.write_text(f'#!/bin/sh\n{open_log}\nexec {unpacked} "$@"\n', "utf-8")
+    program.chmod(0o755)
     main_file, second_file = CADDY / "Caddyfile", CADDY / "fore-edge-atelier.caddy"
     first_file = CADDY / "fore-edge.caddy"
     for place in (CADDY, CADDY_LOGS):
