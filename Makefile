@@ -17,8 +17,10 @@ help: ## list these commands
 # The journal of this repository is about the API, so its contact page has the form that asks for access.
 run build: export ACCESS_REQUESTS ?= $(or $(shell sed -n "s/^ACCESS_REQUESTS=[\"']*\([a-z]*\).*/\1/p" .env 2>/dev/null),on)
 
-run: $(if $(DEMO),,build) ## build the site, prepare the store, serve on PORT (8000), publish what changes; DEMO=1 does so in demo/
-	@$(if $(DEMO),tools/setup run)
+IS_DEMO := $(filter-out 0 no off false,$(DEMO))
+
+run: $(if $(IS_DEMO),,build) ## build the site, prepare the store, serve on PORT (8000), publish what changes; DEMO=1 does so in demo/
+	@$(if $(IS_DEMO),tools/setup run)
 	@exec tools/run
 
 build: ## build the site from content/, with only what running needs
@@ -74,6 +76,7 @@ lock: setup ## lock requirements/*.in again, keeping versions that still fit
 upgrade: UPGRADE := --upgrade
 upgrade: lock ## lock the newest versions that are a week old
 
-clean: ## remove what commands made, but never the store in var/
-	@rm -rf .venv .venv-bench .venv-judge .venv-moto build demo dist tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+clean: ## remove what commands made, and demo/ if its .env has DEMO=on, but never the store in var/
+	@! grep -qsx 'DEMO=on' demo/.env || rm -rf demo
+	@rm -rf .venv .venv-bench .venv-judge .venv-moto build dist tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

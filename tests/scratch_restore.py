@@ -12,6 +12,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import termios
 from contextlib import closing
 from pathlib import Path
 
@@ -163,6 +164,22 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
+def interrupt(typed: str) -> None:
+    """See the terminal show what is typed again after Ctrl-C at the question for a passphrase."""
+    terminal, slave = os.openpty()
+    command = ["setsid", "--ctty", "--wait", "/bin/bash", "-c", typed]
+    with subprocess.Popen(command, cwd=HOME, stdin=slave, stdout=slave, stderr=slave) as asking:
+        wait_for(lambda: not termios.tcgetattr(slave)[3] & termios.ECHO, "it asks")
+        os.write(terminal, b"\x03")
+        assert asking.wait(PATIENCE) == 130
+    assert termios.tcgetattr(slave)[3] & termios.ECHO
+    said = os.read(terminal, 1 << 16)
+    assert b"Passphrase of" in said
+    assert b"Traceback" not in said
+    for each in (terminal, slave):
+        os.close(each)
+
+
 def restore_archive(block: str, key: str, listening: socket.socket) -> None:
     """See a whole journal come back by one command, and nothing by a wrong one."""
     (archive,) = HOME.glob("journal-*.age")
@@ -179,6 +196,8 @@ def restore_archive(block: str, key: str, listening: socket.socket) -> None:
     ):
         run_block(wrong, HOME, refused=why)
         expect_nothing()
+    interrupt(typed.replace(" --key journal-key.txt", ""))
+    expect_nothing()
     run_block(typed, HOME)
     subprocess.run(["/usr/sbin/nginx"], check=True)
     foreign = [str(path) for path in JOURNAL.rglob("*") if path.owner() != "journal"]

@@ -3,7 +3,9 @@
 It ends with a line `deployed`. Its arguments are those of `scratch_server`.
 """
 
+import fcntl
 import json
+import pwd
 import re
 import shutil
 import socket
@@ -34,8 +36,28 @@ OTHER = Path("/srv/atelier")
 OTHER_ANSWER = b"maildir:/srv/atelier/var/mail\n"
 SITES = Path("/etc/nginx/conf.d")
 CADDY = Path("/etc/caddy")
+CADDY_LOGS = Path("/var/log/caddy")
+THIRD_DOMAIN = "fore-edge.example"
+THIRD = Path("/srv/ate")
+"""A journal whose name begins another one's, and whose domain has the name of the program."""
 SYSTEM = Path("/etc/os-release")
 LEAD = b'{"name": "Ann", "email": "ann@example.org", "budget_tier": "starter", "message": "Hi"}'
+
+
+FORMER = f"""# Caddy 2.6 and later, in front of the edge; it fetches the certificate itself.
+{DOMAIN} {{
+\treverse_proxy 127.0.0.1:8000
+}}
+
+# The other name, where it has an address.
+www.{DOMAIN} {{
+\tredir https://{DOMAIN}{{uri}} permanent
+}}
+
+# Other journals of this machine.
+import /etc/caddy/fore-edge-*.caddy
+"""
+"""The site of the first journal in the Caddyfile, as former versions have written it."""
 
 
 def read_state(journal: Path, unit: str, site: Path) -> Mapping[str, bytes]:
@@ -100,7 +122,14 @@ def name_wrongly(deploy: str, folder: Path) -> None:
     assert first() == before
     assert sorted(UNITS.iterdir()) == served
     assert [each.name for each in SITES.iterdir()] == ["fore-edge.conf"]
-    assert not OTHER.exists()
+    made = {each.pw_name for each in pwd.getpwall()} & {"atelier", "backup-git", "shadow"}
+    assert not made, made
+    left = {each.name for each in Path("/srv").iterdir()} & {"atelier", "backup", "mail", "shadow"}
+    assert not left, left
+    with Path("/run/fore-edge-deploy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run_block(deploy, folder, b"", "another deploy runs on this server: type this again when")
+    assert first() == before
     assert not (PROGRAMS / "current-third").exists()
 
 
@@ -175,8 +204,7 @@ def upgrade_one_by_one(
     assert versions(folder) == ["1.0.1", "1.1.0", "1.0.1"]
     of_second = restart(of_second, listening)
     assert fetch(f"https://{DOMAIN}/")[0] == 200
-    mapped = Path(f"/proc/{of_second.pid}/cmdline").read_bytes()
-    assert b"1.1.0" in mapped, mapped
+    assert version_of(of_second) == "1.1.0"
 
     upgraded = second()
     run_block(deploy.replace("/1.0.1/", "/1.1.0/"), folder, b"")
@@ -186,7 +214,59 @@ def upgrade_one_by_one(
     run_block(other, folder, b"")
     assert first() == before
     assert versions(folder) == ["1.1.0", "1.0.1", "1.1.0"]
-    restart(of_second, listening)
+    assert version_of(restart(of_second, listening)) == "1.0.1"
+
+
+def version_of(edge: "subprocess.Popen[bytes]") -> str:
+    """Return the version whose program an edge runs."""
+    words = Path(f"/proc/{edge.pid}/cmdline").read_text("utf-8")
+    (version,) = re.findall(rf"{PROGRAMS}/([0-9.]+)/", words)
+    return str(version)
+
+
+def have_similar_names(page: str, deploy: str, folder: Path) -> None:
+    """Bring content first, deploy it under such a name, and end that journal by the page."""
+    before = first(), second()
+    moving = (ROOT / "docs/from-checkout.md").read_text("utf-8")
+    (source := folder / "source").mkdir()
+    run_block(f"{PROGRAMS}/1.0.1/bin/fore-edge init {source}/own\n", folder)
+    (post,) = (source / "own/content/posts").glob("*.md")
+    post.rename(post.with_name("own.md"))
+    run_block("tar -cf ../../journal.tar content pelicanconf.py\n", source / "own")
+    (folder / "journal.env").write_text("RATE_LEADS=7/minute\n", "ascii")
+    for line in re.findall(r"^# ((?:useradd|install|runuser) .*)$", moving, re.MULTILINE):
+        run_block(re.sub(r"journal(?!\.)", "ate", line) + "\n", folder)
+    make_certificate(THIRD_DOMAIN)
+    typed = deploy.replace(f"deploy {DOMAIN}", f"deploy {THIRD_DOMAIN}").rstrip()
+    run_block(f"{typed} --name ate --git\n", folder, b"")
+    assert [each.name for each in THIRD.glob("content/posts/*.md")] == ["own.md"]
+    settings = (THIRD / ".env").read_text("utf-8")
+    assert settings.startswith("RATE_LEADS=7/minute\n")
+    assert f"\nSITE_URL=https://{THIRD_DOMAIN}\n" in settings
+    site = (SITES / "fore-edge_ate.conf").read_text("utf-8")
+    assert set(re.findall("server_name (.*);", site)) == {THIRD_DOMAIN}
+    assert f"return 301 https://{THIRD_DOMAIN}$request_uri;" in site
+    assert "proxy_pass http://fore-edge-ate;" in site
+    assert f"{THIRD_DOMAIN} is the journal ate" in run_block(f"{typed}\n", folder, b"")
+
+    link = PROGRAMS / "current-ate"
+    former = link.readlink()
+    link.unlink()
+    link.symlink_to(PROGRAMS / "0.9.0")
+    gone = f"{link} leads to {PROGRAMS}/0.9.0, which is gone: type deploy again"
+    run_block(f"cd {THIRD}; fore-edge --version\n", folder, refused=gone)
+    link.unlink()
+    link.symlink_to(former)
+
+    ending = page.partition("comes to an end by")[2].partition("\n## ")[0]
+    for line in re.findall(r"^# ((?:rm|userdel) .*)$", ending, re.MULTILINE):
+        run_block(line.partition(" && ")[0].replace("atelier", "ate") + "\n", folder)
+    places = [UNITS, PROGRAMS, SITES, Path("/srv")]
+    names = [each.name for place in places for each in place.iterdir()]
+    left = [each for each in names if re.search(r"(\b|_)ate\b", each)]
+    assert not left, left
+    assert not {each.pw_name for each in pwd.getpwall()} & {"ate", "ate-git"}
+    assert (first(), second()) == before
 
 
 def look_after_second(deploy: str, folder: Path) -> None:
@@ -241,27 +321,54 @@ def use_caddy(deploy: str, folder: Path) -> None:
     provided = subprocess.run(
         [ROOT / "tools/provide", "caddy"], check=True, capture_output=True, text=True
     )
-    Path("/usr/local/bin/caddy").symlink_to(provided.stdout.strip())
+    program, unpacked = Path("/usr/local/bin/caddy"), Path("/usr/local/lib/caddy")
+    shutil.copy(provided.stdout.strip(), unpacked)  # the user caddy may not enter that home
+    # Later versions open the logs for `validate`, which Debian 12's does not.
+    open_log = f'[ "$1" != validate ] || echo >{CADDY_LOGS}/fore-edge.log'
+    program.write_text(f'#!/bin/sh\n{open_log}\nexec {unpacked} "$@"\n', "utf-8")
+    program.chmod(0o755)
     main_file, second_file = CADDY / "Caddyfile", CADDY / "fore-edge-atelier.caddy"
-    CADDY.mkdir()
-    main_file.write_text("blog.example {\n\trespond 404\n}\n", "utf-8")
+    first_file = CADDY / "fore-edge.caddy"
+    for place in (CADDY, CADDY_LOGS):
+        place.mkdir()
+    run_block("useradd --system --no-create-home caddy\n", folder)
+    shutil.chown(CADDY_LOGS, "caddy", "caddy")
+    blog = "blog.example {\n\trespond 404\n}\n"
+    main_file.write_text(f"{blog}{FORMER}", "utf-8")
+    main_file.chmod(0o640)
+    shutil.chown(main_file, "root", "caddy")
     other = deploy.replace(f"deploy {DOMAIN}", f"deploy {OTHER_DOMAIN}").rstrip()
+    taken = other.replace(OTHER_DOMAIN, "blog.example")
 
-    run_block(f"{other} --proxy caddy\n", folder, b"")
-    assert find_hosts() == {"blog.example", OTHER_DOMAIN, f"www.{OTHER_DOMAIN}"}
-    assert "reverse_proxy 127.0.0.1:8001 {" in second_file.read_text("utf-8")
-    assert "/var/log/caddy/fore-edge-atelier.log" in second_file.read_text("utf-8")
-    run_block(f"{deploy.rstrip()} --proxy caddy\n", folder, b"")
-    both = {DOMAIN, f"www.{DOMAIN}", OTHER_DOMAIN, f"www.{OTHER_DOMAIN}"}
+    for each in SITES.iterdir():
+        each.unlink()
+    known = f"/srv/journal is the journal of {DOMAIN}: for another one"
+    run_block(f"{other} --proxy caddy\n", folder, b"", known)
+    run_block(f"{other} --proxy caddy --name atelier\n", folder, b"")
+    both = {"blog.example", DOMAIN, f"www.{DOMAIN}", OTHER_DOMAIN, f"www.{OTHER_DOMAIN}"}
     assert find_hosts() == both
+    assert FORMER.partition("\n\n# Other")[0] in main_file.read_text("utf-8")
+    assert main_file.stat().st_mode & 0o777 == 0o640
+    assert "reverse_proxy 127.0.0.1:8001 {" in second_file.read_text("utf-8")
+    assert f"{CADDY_LOGS}/fore-edge-atelier.log" in second_file.read_text("utf-8")
+    run_block(f"{taken} --proxy caddy --name third\n", folder, b"", "caddy refuses its config")
+    assert not (CADDY / "fore-edge-third.caddy").exists()
+    run_block(f"{deploy.rstrip()} --proxy caddy\n", folder, b"")
+    assert find_hosts() == both
+    imported = "import /etc/caddy/fore-edge*.caddy\n"
+    assert re.sub("\n+", "\n", main_file.read_text("utf-8")) == f"{blog}{imported}"
+    assert f"{OTHER_DOMAIN} is the journal a" in run_block(f"{other} --proxy caddy\n", folder, b"")
+    assert first_file.read_text("utf-8").startswith(f"# journal: {DOMAIN}\n")
+    assert {each.owner() for each in CADDY_LOGS.iterdir()} == {"caddy"}
     broken = CADDY / "fore-edge-broken.caddy"
     broken.write_text("broken.example {\n\tnothing\n}\n", "utf-8")
-    before = main_file.read_bytes(), second_file.read_bytes()
+    files = (main_file, first_file, second_file)
+    before = [each.read_bytes() for each in files]
     for each in (deploy.rstrip(), other):
         run_block(
             f"{each} --proxy caddy\n", folder, b"", "caddy refuses its configuration, so /etc"
         )
-    assert before == (main_file.read_bytes(), second_file.read_bytes())
+    assert before == [each.read_bytes() for each in files]
     broken.unlink()
     assert find_hosts() == both
 
@@ -290,6 +397,7 @@ def main() -> None:
     assert first() == before
     assert OTHER.owner() == "atelier"
     upgrade_one_by_one(deploy, folder, serve_both())
+    have_similar_names(page.read_text("utf-8"), deploy, folder)
     look_after_second(deploy, folder)
     use_caddy(deploy, folder)
     print("deployed")

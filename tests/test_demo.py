@@ -1,6 +1,7 @@
 """A demonstration: made, built, filled and served as `make run DEMO=1` does it, and left alone."""
 
 import asyncio
+import fcntl
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.utils import getaddresses
@@ -176,6 +177,7 @@ def test_the_site_says_what_it_is_and_finds_its_posts(demo: Demo) -> None:
     assert "Demo: The Tide Mill" in home
     assert "/edge/day.svg" in home
     assert "What the heron knows" in demo.get("/search/?q=ringed+bird")
+    # An older post begins so, and the home page has the beginning of the newest one alone.
     assert "Everybody" not in home
     assert "belongs to nobody" in demo.get("/about/")
 
@@ -198,7 +200,12 @@ def test_all_addresses_are_made_up_and_no_mail_went_out(demo: Demo) -> None:
     addresses |= set(
         re.findall(
             r"[\w.+-]+@[\w.-]*[a-z]",
-            "\n".join(e for row in rows for e in row if isinstance(e, str)),
+            "\n".join(
+                value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+                for row in rows
+                for value in row
+                if isinstance(value, str | bytes)
+            ),
         )
     )
 
@@ -308,6 +315,95 @@ def test_a_store_that_is_there_is_not_filled(tmp_path: Path) -> None:
     asyncio.run(fill_store(read_settings({}, dotenv)))
 
     assert digest(tmp_path) == before
+
+
+def test_a_store_is_made_once_and_whole(demo: Demo, tmp_path: Path) -> None:
+    """A start that is killed or ended makes none, a second one is refused, and the next has all."""
+    var, folder = tmp_path / "var", demo.folder
+    left = var / ".demo-killed"
+    shutil.copytree(folder / "build", tmp_path / "build", symlinks=True)
+    shutil.copy(folder / ".env", tmp_path)
+    environment = {**demo.environment, "PORT": str(find_free_port())}
+
+    @contextmanager
+    def start() -> Iterator["subprocess.Popen[str]"]:
+        with subprocess.Popen(
+            fore_edge("serve"), cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def wait_until_filling(process: "subprocess.Popen[str]") -> Path:
+        deadline = time.monotonic() + patience()
+        while not (found := [e for e in var.glob(".demo-*/edge.db") if e.parent != left]):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        return found[0].parent
+
+    with start() as killed:
+        started = wait_until_filling(killed)
+        killed.kill()
+    started.rename(left)
+    lock = os.open(var, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with start() as second:
+        assert "another process makes the demonstration's store" in second.communicate()[1]
+    assert second.returncode
+    assert left.is_dir()
+    os.close(lock)
+    with start() as ended:
+        wait_until_filling(ended)
+        ended.terminate()
+        assert ended.wait(patience()) == 0
+    assert [each.name for each in var.iterdir() if each.name != "mail"] == []
+    with start() as whole:
+        deadline = time.monotonic() + patience()
+        while not (var / "edge.db").exists():
+            assert whole.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        whole.terminate()
+        whole.communicate()
+    with closing(sqlite3.connect(var / "edge.db")) as store:
+        ((count,),) = store.execute("SELECT count(*) FROM leads")
+    assert count > 5
+    assert not list(var.glob(".demo-*"))
+
+
+def test_a_folder_demo_that_is_another_journal_stays(tmp_path: Path) -> None:
+    """`make run DEMO=1` refuses it, `make clean` leaves it, and DEMO=0 asks for none."""
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools/run", tmp_path / "tools")
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo/.env").write_text("SITE_URL=https://journal.example\n")
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    python = tmp_path / ".venv/bin/python"
+    python.write_text('#!/bin/sh\necho "$PWD $*" >>"${0%/.venv/*}/started"\n')
+    python.chmod(0o755)
+
+    def run(*command: str, wanted: str = "1") -> "subprocess.CompletedProcess[str]":
+        environment = {**plain_environment(), "DEMO": wanted}
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True
+        )
+
+    refused = run("tools/run")
+    assert refused.returncode == 1
+    assert "demo is no demonstration (its .env is without DEMO=on): move it away" in refused.stderr
+    assert not (tmp_path / "started").exists()
+    assert run("tools/run", wanted="0").returncode == 0
+    started = (tmp_path / "started").read_text().splitlines()
+    assert {each.split()[0] for each in started} == {str(tmp_path)}
+    assert "site_build build" in run("make", "--dry-run", "run", wanted="0").stdout
+    assert run("make", "clean").returncode == 0
+    assert (tmp_path / "demo/.env").exists()
+    (tmp_path / "demo/.env").write_text("DEMO=on\n")
+    assert run("make", "clean").returncode == 0
+    assert not (tmp_path / "demo").exists()
 
 
 def test_only_a_demonstration_mails_people_below_example() -> None:

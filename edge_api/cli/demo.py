@@ -4,6 +4,9 @@ Its events are in `demo.toml`. Each happens at an instant of its own: the parts 
 clock that was set back, and mail goes into the maildir of SMTP_URL.
 """
 
+import fcntl
+import os
+import shutil
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -18,6 +21,7 @@ from typing import Final
 from edge_api.access.service import AccessRequestInput, AccessRequests
 from edge_api.app import assemble
 from edge_api.auth.actor import system_clock
+from edge_api.db.errors import StoreRefusal
 from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.query import NEWEST, Filter, Read, read_all
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
@@ -39,6 +43,8 @@ from edge_api.stats.rows import RowKey, make_inserts
 from edge_api.webhooks.endpoints import Endpoints
 
 _DAY: Final = timedelta(days=1)
+_PREFIX: Final = ".demo-"
+"""Begins the names of folders in which a store is made; a process that was killed leaves one."""
 _ROWS: Final = {
     "lead": (LEADS, "email"),
     "subscriber": (SUBSCRIBERS, "email"),
@@ -50,13 +56,31 @@ _ROWS: Final = {
 async def fill_store(settings: Settings) -> None:
     """Make the store of a demonstration with its rows, unless it is there, or no build is yet.
 
-    It is made in a folder beside and moved when it is complete. Raises StoreRefusal and Problem.
+    It is made in a folder beside and moved when it is complete. Raises StoreRefusal and Problem,
+    and StoreRefusal too while another process does the same.
     """
     path, build = settings.database_path, settings.build_dir / CURRENT_LINK
     if path is None or path.exists() or not build.exists():
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".demo-", dir=path.parent) as folder:
+    lock = os.open(path.parent, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreRefusal(
+                f"another process makes the demonstration's store {path}: wait for it, or end it"
+            ) from None
+        if not path.exists():  # another process may have made it before the lock was free
+            await _make_store(settings, path)
+    finally:
+        os.close(lock)
+
+
+async def _make_store(settings: Settings, path: Path) -> None:
+    for killed in path.parent.glob(f"{_PREFIX}*"):
+        shutil.rmtree(killed)
+    with TemporaryDirectory(prefix=_PREFIX, dir=path.parent) as folder:
         place = Path(folder, path.name)
         await _play(replace(settings, database_url=f"sqlite:///{place}", newsletter_rate=1000))
         # The store last: without it, the next start makes all of it again.
@@ -103,15 +127,17 @@ async def _play(settings: Settings) -> None:
             }
             people = sum(number for key, number in counts.items() if key[2] == "person")
             counts |= {
-                (day, "referrer", e): round(people * s) for e, s in data["referrers"].items()
+                (day, "referrer", host): round(people * share)
+                for host, share in data["referrers"].items()
             }
             counts[day, "visitors", "person"] = round(people * 0.6)
-            await service.store.run(*make_inserts({key: e for key, e in counts.items() if e}))
+            seen = {key: number for key, number in counts.items() if number}
+            await service.store.run(*make_inserts(seen))
 
 
 def _list_methods(service: Service) -> Mapping[str, Callable[..., Awaitable[object]]]:
     """Return what an event can do by name; its other members are the arguments."""
-    settings, wish = service.settings, {"language": "en", "source": "/subscribe/"}
+    settings, signup = service.settings, {"language": "en", "source": "/subscribe/"}
     incoming = IncomingMail(settings, service.store, service.clock, service[Feedback])
     return {
         # The sender's address stands for the one on the network, so that no limit is reached.
@@ -130,7 +156,7 @@ def _list_methods(service: Service) -> Mapping[str, Callable[..., Awaitable[obje
             raw.replace("MESSAGE_ID", f"<{mail['message_id']}@{settings.site_host}>").encode()
         ),
         "subscribe": lambda email: service[Subscribers].ask(
-            {**wish, "email": email, "consent": "New posts by mail"}
+            {**signup, "email": email, "consent": "New posts by mail"}
         ),
         "confirm": service[Subscribers].confirm,
         "leave": service[Subscribers].leave,

@@ -194,7 +194,14 @@ async def _start(assembly: Assembly, sockets: Sequence[socket.socket]) -> list[S
 async def _serve(arguments: Arguments, settings: Settings) -> int:
     ending = handle_signals()
     if settings.demo == "on":
-        await fill_store(settings)
+        filling = asyncio.create_task(fill_store(settings))
+        signalled = asyncio.create_task(ending.wait())
+        signalled.add_done_callback(lambda _: filling.cancel())
+        await asyncio.wait([filling])
+        signalled.cancel()
+        if filling.cancelled():
+            return 0
+        filling.result()
     async with (
         assemble(settings, exclusive=True) as assembly,
         _open_sockets(arguments, settings) as sockets,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -112,4 +113,6 @@ def run(arguments: Arguments) -> int:
         "on" if arguments.trust_settings else "",
         arguments.name or "",
     ]
+    # Ctrl-C is for the script, which removes what it has begun and ends with 130.
+    signal.signal(signal.SIGINT, lambda *_: None)
     return subprocess.call(command)  # noqa: S603

@@ -49,6 +49,12 @@ def test_broken_messages_are_refused(port: int, text: str) -> None:
     assert post(port, body, sign([SECRET], "id", datetime.now(UTC), body)) == 400
 
 
+@pytest.mark.parametrize("length", ["-1", "4194305", "many"])
+def test_a_length_that_is_no_length_is_refused(port: int, length: str) -> None:
+    """At once, and nothing is waited for."""
+    assert post(port, b"{}", {"Content-Length": length}) == 400
+
+
 def post(port: int, body: bytes, headers: dict[str, str]) -> int:
     """Return the status of the answer to a message."""
     connection = HTTPConnection("127.0.0.1", port, timeout=60)
