@@ -87,6 +87,6 @@ class MachineMonitor:
             date = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
             when = f"expires in {days:.0f} days" if days >= 0 else f"expired on {date}"
             about = f"the certificate of {self.settings.site_url}"
-            advice = "run certbot renew and reload the proxy; Caddy does so itself, and its log says why not"
+            advice = "run certbot renew and reload the proxy (Caddy does so itself: see its log)"
             errors["certificate"] = f"{about} {when}: {advice}"
         return errors

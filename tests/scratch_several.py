@@ -364,9 +364,9 @@ def use_caddy(deploy: str, folder: Path) -> None:
     broken.write_text("broken.example {\n\tnothing\n}\n", "utf-8")
     files = (main_file, first_file, second_file)
     before = [each.read_bytes() for each in files]
-    for each in (deploy.rstrip(), other):
+    for typed in (deploy.rstrip(), other):
         run_block(
-            f"{each} --proxy caddy\n", folder, b"", "caddy refuses its configuration, so /etc"
+            f"{typed} --proxy caddy\n", folder, b"", "caddy refuses its configuration, so /etc"
         )
     assert before == [each.read_bytes() for each in files]
     broken.unlink()
