@@ -181,8 +181,7 @@ async def check_secret(store: Store, keys: SigningKeys, box: SecretBox) -> Check
 
 async def check_remote(remote: RemoteBuilds) -> Check:
     """Return a warning while the newest build cannot be fetched; the last one is served."""
-    facts = {"pushed_at": remote.pushed_at} if remote.pushed_at else {}
-    return Check("warn" if remote.error else "pass", remote.error, facts)
+    return Check("warn" if remote.error else "pass", remote.error)
 
 
 REFRESH_SECONDS: Final = 0.5

@@ -62,8 +62,6 @@ class RemoteBuilds:
         self._keys = [Ed25519PublicKey.from_public_bytes(read_key(e)) for e in settings.build_key]
         self._build_dir, self._cipher = settings.build_dir, make_cipher(secret)
         self._is_over = False
-        self.pushed_at = ""
-        """The instant at which the last pointer was pushed; empty before one was read."""
         self.error = ""
         """The reason why the newest build cannot be fetched, for everybody; empty if it is here."""
 
@@ -92,13 +90,10 @@ class RemoteBuilds:
 
         Raises BucketError if it is missing, not signed or older than the last accepted one.
         """
-        with explain_errors():
-            try:
-                # Not in a thread: the edge could not end while the bucket is silent.
-                found = await obstore.get_async(self._store, POINTER)
-                raw = bytes(await found.bytes_async())
-            except FileNotFoundError:
-                raise BucketError("no build has been pushed to it") from None
+        with explain_errors("no build has been pushed to it"):
+            # Not in a thread: the edge could not end while the bucket is silent.
+            found = await obstore.get_async(self._store, POINTER)
+            raw = bytes(await found.bytes_async())
         pointer = last = Pointer.read(raw, self._keys)
         # One that was signed with a former key is ignored: so are all others of that key.
         with suppress(FileNotFoundError, BucketError):
@@ -108,7 +103,6 @@ class RemoteBuilds:
                 f"its pointer is of {format_instant(pointer.time)}, and one of "
                 f"{format_instant(last.time)} was there before: push again"
             )
-        self.pushed_at = format_instant(pointer.time)
         return raw, pointer
 
     def _serve(self, raw: bytes, pointer: Pointer) -> None:
@@ -139,7 +133,7 @@ class RemoteBuilds:
             if served.is_dir():
                 point_link(self._build_dir, PREVIOUS_LINK, served.name)
             point_link(self._build_dir, CURRENT_LINK, folder.name)
-            _log.info("fetched build %s, pushed at %s", pointer.build_id, self.pushed_at)
+            _log.info("fetched build %s, pushed at %s", pointer.build_id, pointer.time)
             for each in {*self._build_dir.glob(f"*{_FETCHED}*")} - {folder, served}:
                 shutil.rmtree(each, ignore_errors=True)
 

@@ -91,25 +91,25 @@ def open_bucket(url: str, *, is_push: bool = False, **more: Any) -> ObjectStore:
         return from_url(url, client_options=options, retry_config={"max_retries": retries}, **more)
 
 
-_REASONS: Final = (
-    (
-        (PermissionDeniedError, UnauthenticatedError, PermissionError),
-        "it refuses access: check the credentials",
-    ),
-    ((FileNotFoundError,), "an object is missing in it: push with --whole"),
-)
-
-
 @contextmanager
-def explain_errors() -> Iterator[None]:
-    """Turn errors of object storage into BucketError."""
+def explain_errors(
+    missing: str = "an object is missing in it: push with --whole",
+) -> Iterator[None]:
+    """Turn errors of object storage into BucketError; `missing` is the message for no object."""
+    reasons = (
+        (
+            (PermissionDeniedError, UnauthenticatedError, PermissionError),
+            "it refuses access: check the credentials",
+        ),
+        ((FileNotFoundError,), missing),
+    )
     try:
         yield
     except (BaseError, OSError, NotImplementedError) as error:
         # A cloud's own machines get credentials there.
         is_lacking = "//169.254.169.254/" in str(error)
         other = "no credentials for it are set" if is_lacking else "it cannot be reached"
-        message = next((each for kinds, each in _REASONS if isinstance(error, kinds)), other)
+        message = next((each for kinds, each in reasons if isinstance(error, kinds)), other)
         detail = re.sub(r"\s+", " ", str(error).partition("Debug source")[0])
         raise BucketError(message, detail[:400].strip()) from None
 
@@ -118,10 +118,9 @@ def answers_anonymously(url: str) -> bool:
     """Return whether a bucket gives the pointer, or a list, to those without credentials."""
     if find_folder(url):
         return False
-    store = open_bucket(url, skip_signature=True)
-    for ask in (lambda: obstore.get(store, POINTER), lambda: next(obstore.list(store), None)):
-        with suppress(BaseError, OSError):
-            ask()
+    for ask in (lambda e: obstore.get(e, POINTER), lambda e: next(obstore.list(e), None)):
+        with suppress(BucketError, BaseError, OSError):
+            ask(open_bucket(url, skip_signature=True))
             return True
     return False
 

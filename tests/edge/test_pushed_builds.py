@@ -213,7 +213,7 @@ async def test_a_bad_object_stops_the_build_and_a_whole_push_mends_it(
     journey.build(1)
     journey.push()
     assert await journey.fetch() == ""
-    before = journey.served()
+    before, old = journey.served(), (journey.bucket / POINTER).read_bytes()
     journey.build(2, **{f"page{number}": f"text {number}" for number in range(40)})
     journey.push()
     pointer = journey.read_pointer()
@@ -232,6 +232,8 @@ async def test_a_bad_object_stops_the_build_and_a_whole_push_mends_it(
     (staging,) = (journey.folder / "edge").glob(".fetched-*")
     inode = (staging / "site/page0.html").stat().st_ino
     (staging / "site/page1.html").write_bytes(b"te")  # what a killed process leaves
+    (journey.bucket / POINTER).write_bytes(old)
+    assert "its pointer is of " in await journey.fetch()  # though the newer one was not served
     journey.push(whole=True)
     assert await journey.fetch() == ""
     assert journey.served()["site/page39.html"] == good
@@ -520,3 +522,4 @@ def test_a_bucket_that_everybody_can_read_is_noticed(
         assert answers_anonymously(journey.url) is is_open
     assert not answers_anonymously(journey.url)
     assert not answers_anonymously(str(journey.folder))
+    assert not answers_anonymously("az://container")  # whose account is not set
