@@ -36,7 +36,6 @@ from edge_api.background import (
     check_remote,
     check_secret,
     every,
-    follow_remote,
     gc_freeze,
 )
 from edge_api.backup.files import secret_key
@@ -51,7 +50,7 @@ from edge_api.http.pages import EdgePages
 from edge_api.http.response import Request
 from edge_api.http.site import Site
 from edge_api.journal.builds import NO_BUILD, NOT_FETCHED, BuildManager
-from edge_api.journal.remote_builds import RemoteBuilds
+from edge_api.journal.remote_builds import FETCH_SECONDS, RemoteBuilds
 from edge_api.journal.search_index_files import SearchOpener, search_prefix
 from edge_api.leads.service import Leads
 from edge_api.machine import MachineMonitor
@@ -273,7 +272,11 @@ async def assemble(
                 if verification
                 else []
             ),
-            *([partial(follow_remote, remote)] if exclusive and remote else []),
+            *(
+                [partial(every, FETCH_SECONDS, "fetching builds", remote.refresh)]
+                if exclusive and remote
+                else []
+            ),
             partial(every, WATCHER_POLL_SECONDS, "checking the watcher", publishing.refresh),
             *(each.run for each in metrics),
         ]

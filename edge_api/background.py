@@ -45,7 +45,7 @@ from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 from edge_api.health import Check, HealthCheck
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.remote_builds import FETCH_SECONDS, RemoteBuilds
+from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.authlib_server import REFRESH_TOKEN_LIFETIME
 from edge_api.oauth.server import OAuthServer
@@ -181,16 +181,7 @@ async def check_secret(store: Store, keys: SigningKeys, box: SecretBox) -> Check
 
 async def check_remote(remote: RemoteBuilds) -> Check:
     """Return a warning while the newest build cannot be fetched; the last one is served."""
-    facts = {"pushed_at": remote.pushed_at} if remote.pushed_at else {}
-    return Check("warn" if remote.error else "pass", remote.error, facts)
-
-
-async def follow_remote(remote: RemoteBuilds) -> None:
-    """Fetch each build that is pushed, until cancelled."""
-    try:
-        await every(FETCH_SECONDS, "fetching builds", remote.refresh)
-    finally:
-        remote.close()
+    return Check("warn" if remote.error else "pass", remote.error)
 
 
 REFRESH_SECONDS: Final = 0.5

@@ -1,13 +1,13 @@
 """Builds in object storage or a folder (the bucket): what `push` writes there and edges read.
 
-A file is stored as segments, each an object with the SHA-256 of its bytes as its name. A manifest,
-an object too, lists the segments of a build's files. One object without such a name, the pointer,
-names the manifest; it is replaced last, and signed with Ed25519.
+A file is stored as segments, each an object with the SHA-256 of its bytes as its name; those of
+private files are encrypted. A manifest, an object too, lists the segments of a build's files. One
+object without such a name, the pointer, names the manifest; it is replaced last, and signed with
+Ed25519.
 """
 
 import base64
 import gzip
-import json
 import os
 import re
 import zlib
@@ -15,17 +15,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import obstore
-from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from cryptography.hazmat.primitives.hashes import SHA512
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import LocalStore, ObjectStore, from_url
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from edge_api.schema.environment import (
     LITESTREAM_PREFIXES,
@@ -35,28 +35,26 @@ from edge_api.schema.environment import (
 )
 from edge_api.schema.index import HELD_FILE, INDEX_FILE, NEWSLETTER_FILE, SITE_FOLDER
 from edge_api.schema.page_templates import TEMPLATES_FOLDER
+from edge_api.schema.shares import SHARES
 
-FORMAT: Final = 1  # raised whenever a reader of the older format could misread a pointer
 POINTER: Final = "pointer"
-FOLDERS: Final = (SITE_FOLDER, TEMPLATES_FOLDER)
-FILES: Final = (INDEX_FILE, HELD_FILE, NEWSLETTER_FILE)
-"""The folders and files of a build that are pushed: all but its lists of sources."""
+PUSHED: Final = (
+    rf"(?:{'|'.join(map(re.escape, (INDEX_FILE, HELD_FILE, NEWSLETTER_FILE)))}"
+    rf"|(?:{SITE_FOLDER}|{TEMPLATES_FOLDER}|{SHARES})(?:/(?!\.\.?(?:/|\Z))[^/\0]+)+)"
+)
+"""The pattern of the paths of files that are pushed; none leads out of the build."""
 _SIGNED: Final = b"fore-edge build pointer\n"  # so that no other text with this key is a pointer
 _MIN_SEGMENT, _MAX_SEGMENT = 256 << 10, 4 << 20
 """Bytes; smaller files are one segment."""
 _CUT_MASK: Final = 63  # a segment ends after one line of 64, which its checksum chooses
 
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-_Path = Annotated[
-    str,
-    Field(
-        pattern=rf"\A(?:{'|'.join(map(re.escape, FILES))}"
-        rf"|(?:{'|'.join(FOLDERS)})(?:/(?!\.\.?(?:/|\Z))[^/\0]+)+)\Z"
-    ),
-]
-"""A path of a file in a build: it leads to no other place."""
-Segments = list[tuple[_Digest, int]]
-"""Digest and length in bytes of each segment of a file."""
+Files: TypeAlias = dict[Annotated[str, Field(pattern=rf"\A{PUSHED}\Z")], list[tuple[_Digest, int]]]
+"""A manifest: the digest of each segment, and its length in bytes before it is encrypted, by path.
+
+Paths are relative to the build, with `/`. It is stored as JSON, compressed by gzip.
+"""
+_FILES: Final = TypeAdapter[Files](Files, config=ConfigDict(regex_engine="python-re"))
 
 
 class BucketError(Exception):
@@ -76,36 +74,42 @@ def find_folder(url: str) -> Path | None:
     return Path(url.removeprefix("file://")) if is_folder else None
 
 
-def open_bucket(url: str, *, is_patient: bool = False, **more: Any) -> ObjectStore:
+def open_bucket(url: str, *, is_push: bool = False, **more: Any) -> ObjectStore:
     """Return the store at an address. Raises BucketError for a folder that is missing.
 
-    Credentials come from the environment, or from `.env`. A push is patient, since its way up may
-    be slow; an edge, which asks again soon, has to end when it is stopped.
+    Credentials come from the environment, or from `.env`. A push makes the folder, and is patient,
+    since its way up may be slow; an edge, which asks again soon, has to end when it is stopped.
     """
     for name, value in read_dotenv(Path(".env")).items():
         if name.startswith(LITESTREAM_PREFIXES):
             os.environ.setdefault(name, value)
-    timeout, retries = ("300s", 3) if is_patient else ("20s", 1)
+    timeout, retries = ("300s", 3) if is_push else ("20s", 1)
     options: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": timeout}
     with explain_errors():
         if folder := find_folder(url):
-            return LocalStore(folder)
+            return LocalStore(folder, mkdir=is_push)
         return from_url(url, client_options=options, retry_config={"max_retries": retries}, **more)
 
 
 @contextmanager
-def explain_errors() -> Iterator[None]:
-    """Turn errors of object storage into BucketError."""
+def explain_errors(
+    missing: str = "an object is missing in it: push with --whole",
+) -> Iterator[None]:
+    """Turn errors of object storage into BucketError; `missing` is the message for no object."""
+    reasons = (
+        (
+            (PermissionDeniedError, UnauthenticatedError, PermissionError),
+            "it refuses access: check the credentials",
+        ),
+        ((FileNotFoundError,), missing),
+    )
     try:
         yield
     except (BaseError, OSError, NotImplementedError) as error:
-        message = "it cannot be reached"
-        if isinstance(error, PermissionDeniedError | UnauthenticatedError | PermissionError):
-            message = "it refuses access: check the credentials"
-        elif "//169.254.169.254/" in str(error):  # a cloud's own machines get credentials there
-            message = "no credentials for it are set"
-        elif isinstance(error, FileNotFoundError):
-            message = "an object is missing in it: push with --whole"
+        # A cloud's own machines get credentials there.
+        is_lacking = "//169.254.169.254/" in str(error)
+        other = "no credentials for it are set" if is_lacking else "it cannot be reached"
+        message = next((each for kinds, each in reasons if isinstance(error, kinds)), other)
         detail = re.sub(r"\s+", " ", str(error).partition("Debug source")[0])
         raise BucketError(message, detail[:400].strip()) from None
 
@@ -114,10 +118,9 @@ def answers_anonymously(url: str) -> bool:
     """Return whether a bucket gives the pointer, or a list, to those without credentials."""
     if find_folder(url):
         return False
-    store = open_bucket(url, skip_signature=True)
-    for ask in (lambda: obstore.get(store, POINTER), lambda: next(obstore.list(store), None)):
-        with suppress(BaseError, OSError):
-            ask()
+    for ask in (lambda e: obstore.get(e, POINTER), lambda e: next(obstore.list(e), None)):
+        with suppress(BucketError, BaseError, OSError):
+            ask(open_bucket(url, skip_signature=True))
             return True
     return False
 
@@ -136,29 +139,37 @@ def read_object(store: ObjectStore, digest: str) -> bytes:
     return found
 
 
-def make_keys() -> tuple[str, str]:
+def is_private(path: str) -> bool:
+    """Return whether a file is encrypted on its way: shared drafts, and faults of sources."""
+    return path.startswith((HELD_FILE, f"{SHARES}/"))
+
+
+def make_cipher(secret: bytes) -> AESSIV:
+    """Return the cipher of private files: equal files have equal ciphertexts (RFC 5297).
+
+    Their path is the associated data.
+    """
+    return AESSIV(HKDF(SHA512(), 64, None, b"fore-edge private files of builds").derive(secret))
+
+
+def make_keys() -> list[str]:
     """Return a new private key and its public half, as the settings have them."""
     key = Ed25519PrivateKey.generate()
-    raw = key.private_bytes_raw(), key.public_key().public_bytes_raw()
-    first, second = (base64.urlsafe_b64encode(each).decode().rstrip("=") for each in raw)
-    return f"{PRIVATE_PREFIX}{first}", f"{PUBLIC_PREFIX}{second}"
+    private, public = key.private_bytes_raw(), key.public_key().public_bytes_raw()
+    pairs = ((PRIVATE_PREFIX, private), (PUBLIC_PREFIX, public))
+    return [f"{each}{base64.urlsafe_b64encode(raw).decode().rstrip('=')}" for each, raw in pairs]
 
 
 class Pointer(BaseModel, frozen=True):
     """Names the build that edges serve."""
 
-    format: int = FORMAT
+    format: Literal[1] = 1  # raised whenever a reader of the older format could misread a build
     sequence: int
     """Grows with each push, over years and machines: an edge refuses a lower one."""
     time: AwareDatetime
     """The instant of the push, UTC."""
     build_id: str = Field(pattern="^[A-Za-z0-9-]{1,100}$")
     manifest: _Digest
-
-    @property
-    def folder(self) -> str:
-        """The name of the folder in BUILD_DIR that an edge keeps the build in."""
-        return f"{self.build_id}-{self.manifest[:12]}"
 
     def sign(self, key: Ed25519PrivateKey) -> bytes:
         """Return the pointer as it is stored: its signature in base64, a line feed, JSON."""
@@ -179,42 +190,19 @@ class Pointer(BaseModel, frozen=True):
                 "push again"
             )
         try:
-            if (number := json.loads(text)["format"]) != FORMAT:
-                raise BucketError(
-                    f"its build has format {number}, and this version reads format {FORMAT}: "
-                    "use one version of fore-edge everywhere"
-                )
             return cls.model_validate_json(text)
-        except (ValueError, KeyError, TypeError):
-            raise BucketError("its pointer is damaged: push again") from None
+        except ValueError:
+            raise BucketError(
+                "its build is of another version of fore-edge: use one version everywhere"
+            ) from None
 
 
-class Manifest(BaseModel, frozen=True):
-    """The contents of a pushed build."""
-
-    model_config = ConfigDict(regex_engine="python-re")
-
-    files: dict[_Path, Segments]
-    """Segments by path, relative to the build, with `/`."""
-    shares: dict[_Digest, _Digest] = {}
-    """Digests of encrypted shares by the names of their folders."""
-
-    def pack(self) -> bytes:
-        """Return the manifest as it is stored: the same bytes for the same contents."""
-        return gzip.compress(json.dumps(self.model_dump(), sort_keys=True).encode(), 6, mtime=0)
-
-    @classmethod
-    def unpack(cls, raw: bytes) -> Self:
-        """Return a manifest. Raises BucketError, also for paths that lead out of a build."""
-        try:
-            return cls.model_validate_json(gzip.decompress(raw))
-        except (OSError, EOFError, zlib.error, ValueError):
-            raise BucketError("its list of files is damaged: push with --whole") from None
-
-    def list_objects(self) -> set[str]:
-        """Return the digests of all objects that the build consists of."""
-        digests = {digest for each in self.files.values() for digest, _ in each}
-        return digests | {*self.shares.values()}
+def read_manifest(raw: bytes) -> Files:
+    """Return a manifest. Raises BucketError, also for paths that lead out of a build."""
+    try:
+        return _FILES.validate_json(gzip.decompress(raw))
+    except (OSError, EOFError, zlib.error, ValueError):
+        raise BucketError("its list of files is damaged: push with --whole") from None
 
 
 def cut(path: Path) -> Iterator[bytes]:
@@ -224,37 +212,12 @@ def cut(path: Path) -> Iterator[bytes]:
     around it, and no others.
     """
     with path.open("rb") as file:
-        lines, size = list[bytes](), 0
+        segment = bytearray()
         for line in file:
-            lines.append(line)
-            size += len(line)
-            is_chosen = size >= _MIN_SEGMENT and not zlib.crc32(line) & _CUT_MASK
-            if is_chosen or size >= _MAX_SEGMENT:
-                yield b"".join(lines)
-                lines, size = [], 0
-        yield from filter(None, [b"".join(lines)])
-
-
-def make_share_cipher(secret: bytes) -> AESSIV:
-    """Return the cipher of shares: it encrypts the same files to the same bytes (RFC 5297)."""
-    return AESSIV(HKDF(SHA512(), 64, None, b"fore-edge shared drafts").derive(secret))
-
-
-def encrypt_share(folder: Path, cipher: AESSIV) -> bytes:
-    """Return a share encrypted. Raises OSError."""
-    files = {each.name: base64.b64encode(each.read_bytes()).decode() for each in folder.iterdir()}
-    text = json.dumps(files, sort_keys=True).encode()
-    return cipher.encrypt(text, [folder.name.encode()])
-
-
-def decrypt_share(folder: Path, encrypted: bytes, cipher: AESSIV) -> None:
-    """Write the files of a share into its folder, which is made. Raises BucketError, OSError."""
-    try:
-        files = json.loads(cipher.decrypt(encrypted, [folder.name.encode()]))
-    except InvalidTag:
-        raise BucketError("its shared drafts are encrypted with another SECRET_KEY") from None
-    draft = folder.with_name(f".{folder.name}")
-    draft.mkdir()
-    for name, data in files.items():
-        (draft / Path(name).name).write_bytes(base64.b64decode(data))
-    draft.rename(folder)
+            segment += line
+            is_chosen = len(segment) >= _MIN_SEGMENT and not zlib.crc32(line) & _CUT_MASK
+            if is_chosen or len(segment) >= _MAX_SEGMENT:
+                yield bytes(segment)
+                segment.clear()
+        if segment:
+            yield bytes(segment)

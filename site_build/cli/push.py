@@ -1,25 +1,54 @@
-"""`push`: sends the served build to a bucket that edges fetch it from, or a site to a web host."""
+"""`push`: sends the served build to a bucket that edges fetch it from, or a site to a web host.
 
+The pointer is replaced last: a push that fails, even by kill -9, changes nothing for edges. What it
+has stored already is removed by a later push, a day later at the earliest.
+"""
+
+import fcntl
+import gzip
+import json
 import os
-import signal
+import re
 import sys
 import time
-from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Final
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
 
+import obstore
 from click import Argument, Option
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.store import ObjectStore
 
 from edge_api.schema.commands import Arguments, parameter_type, require_one
-from edge_api.schema.environment import PRIVATE_PREFIX, read_bucket, read_key
-from edge_api.schema.index import CURRENT_LINK
-from edge_api.schema.pushed_builds import BucketError, make_keys
+from edge_api.schema.environment import BUILD, PRIVATE_PREFIX, read_bucket, read_key
+from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
+from edge_api.schema.pushed_builds import (
+    POINTER,
+    PUSHED,
+    BucketError,
+    Pointer,
+    cut,
+    explain_errors,
+    find_folder,
+    is_private,
+    locate_object,
+    make_cipher,
+    make_keys,
+    open_bucket,
+    read_manifest,
+    read_object,
+)
 from edge_api.schema.shares import list_shares
+from edge_api.schema.site_policy import media_type
 from site_build.cli.terminal import open_console
 from site_build.errors import BuildError
 from site_build.options import OUTPUT, read_settings
-from site_build.releases.remote import push, push_static
+from site_build.pelican_plugin.plugin import explain_disk_errors
 
 PARAMS: Final = (
     Argument(
@@ -34,8 +63,13 @@ PARAMS: Final = (
     Option(["--new-key"], is_flag=True, help="print a new pair of keys, and push nothing"),
     OUTPUT,
 )
+STATIC_LIST: Final = "fore-edge-files.json"
+"""The object at a web host that lists what was pushed, so that the files of others stay there."""
 _PAUSE_SECONDS: Final = 5.0
 """The pause after a push that failed, with --follow."""
+_GRACE: Final = timedelta(days=1)
+"""How long objects stay that no build needs: a push that is under way may have stored them."""
+_PARALLEL: Final = 16
 
 
 def run(arguments: Arguments) -> int:
@@ -46,39 +80,187 @@ def run(arguments: Arguments) -> int:
         sys.stdout.write(f"BUILD_SIGNING_KEY={private}\nBUILD_KEY={public}\n")
         sys.stderr.write("the first line is for the machine that pushes, the second for edges\n")
         return 0
-    if arguments.follow:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
     console, pushed, output = open_console(), None, arguments.output
-    with suppress(KeyboardInterrupt):
-        while True:
-            state = (
-                os.path.realpath(output / CURRENT_LINK),
-                {*list_shares(output, datetime.now(UTC))},
-            )
-            try:
-                if state != pushed:
-                    console.print(_push(arguments))
-                    pushed = state
-            except BuildError as error:
-                if not arguments.follow or error.exitcode != 1:
-                    raise
-                console.print(f"{error}; it is tried again")
-                time.sleep(_PAUSE_SECONDS)
-            if not arguments.follow:
-                return 0
-            time.sleep(1)
-    return 0
+    while True:
+        shares = {*list_shares(output, datetime.now(UTC))}
+        state = os.path.realpath(output / CURRENT_LINK), shares
+        try:
+            if state != pushed:
+                console.print(_push(arguments))
+            pushed = state
+        except BuildError as error:
+            if not arguments.follow or error.exitcode != 1:
+                raise
+            console.print(f"{error}; it is tried again")
+            time.sleep(_PAUSE_SECONDS)
+        if not arguments.follow:
+            return 0
+        time.sleep(1)
 
 
 def _push(arguments: Arguments) -> str:
-    url, settings = arguments.url, read_settings()
+    output, url, settings = arguments.output, arguments.url, read_settings()
     try:
         if arguments.static:
-            return push_static(arguments.output, url)
-        raw = read_key(settings.get("BUILD_SIGNING_KEY", ""), PRIVATE_PREFIX)
+            return push_static(output, url)
+        try:
+            raw = read_key(settings.get("BUILD_SIGNING_KEY", ""), PRIVATE_PREFIX)
+        except ValueError as error:
+            raise BuildError(f"BUILD_SIGNING_KEY: {error}", 2) from None
         key, secret = Ed25519PrivateKey.from_private_bytes(raw), settings.get("SECRET_KEY", "")
-        return push(arguments.output, url, key, secret, whole=arguments.whole)
-    except ValueError as error:
-        raise BuildError(f"BUILD_SIGNING_KEY: {error}", 2) from None
+        return push(output, url, key, secret, whole=arguments.whole)
     except BucketError as error:
         raise BuildError(f"{url}: {error.detail}") from None
+
+
+def push(
+    output: Path, url: str, key: Ed25519PrivateKey, secret: str = "", *, whole: bool = False
+) -> str:
+    """Push the served build, and with a secret its private files; return a sentence about it.
+
+    With `whole`, store all objects again. Raises BuildError, and BucketError.
+    """
+    began, sizes, stored = time.monotonic(), list[int](), set[str]()
+    store, build = _open(output, url)
+    with explain_disk_errors(build), ThreadPoolExecutor(_PARALLEL) as pool:
+        former, version = _read(store, POINTER)
+        before = Pointer.read(former, [key.public_key()]) if former else None
+        if before and not whole:
+            known = read_manifest(read_object(store, before.manifest))
+            stored = {digest for segments in known.values() for digest, _ in segments}
+            stored.add(before.manifest)
+        places = _list_files(build)
+        for share in list_shares(output, datetime.now(UTC)):
+            places |= {f"{share.parent.name}/{share.name}/{e.name}": e for e in share.iterdir()}
+        paths = [
+            each
+            for each in places
+            if re.fullmatch(PUSHED, each) and (secret or not is_private(each))
+        ]
+        cipher = make_cipher(secret.encode())
+
+        def send(data: bytes) -> str:
+            digest = sha256(data).hexdigest()
+            if digest not in stored:
+                with explain_errors():
+                    obstore.put(store, locate_object(digest), data)
+                stored.add(digest)
+                sizes.append(len(data))
+            return digest
+
+        def send_file(path: str) -> list[tuple[str, int]]:
+            found, names = cut(places[path]), [path.encode()]
+            if is_private(path):
+                return [(send(cipher.encrypt(each, names)), len(each)) for each in found]
+            return [(send(each), len(each)) for each in found]
+
+        files = dict(zip(paths, pool.map(send_file, paths), strict=True))
+        now = datetime.now(UTC)
+        pointer = Pointer(
+            # Of the clock, so that it grows even if the former pointer was lost or put back.
+            sequence=max(before.sequence + 1 if before else 0, int(now.timestamp() * 1000)),
+            time=now,
+            build_id=build.name,
+            # The same bytes for the same contents.
+            manifest=send(gzip.compress(json.dumps(files, sort_keys=True).encode(), 6, mtime=0)),
+        )
+        _replace_pointer(url, store, pointer.sign(key), former, version)
+        # What the build before needs stays, since an edge may be fetching that.
+        with explain_errors():
+            unused = [
+                each["path"]
+                for batch in obstore.list(store, "objects")
+                for each in batch
+                if each["path"].rpartition("/")[2] not in stored
+                and each["last_modified"] < now - _GRACE
+            ]
+            obstore.delete(store, unused)
+    left = "" if secret else "; shared drafts stay here: set SECRET_KEY, that of the edges"
+    return (
+        f"{build.name} is pushed: {len(paths):,} files, {len(sizes):,} objects sent, "
+        f"{sum(sizes) / 1_000_000:.1f} MB in {time.monotonic() - began:.1f} s; "
+        f"{len(unused):,} old ones removed{left}"
+    )
+
+
+def push_static(output: Path, url: str) -> str:
+    """Bring a web host's files to those of the served site; return a sentence about it.
+
+    Pages are replaced after the files that they use; files that it did not push are left alone.
+    Raises BuildError, and BucketError.
+    """
+    after, sent = dict[str, str](), list[str]()
+    store, build = _open(output, url)
+    with explain_disk_errors(build), ThreadPoolExecutor(_PARALLEL) as pool:
+        try:
+            before: dict[str, str] = json.loads(_read(store, STATIC_LIST)[0] or b"{}")
+        except ValueError:
+            message = f"{STATIC_LIST} in it is damaged: delete it, and push again"
+            raise BucketError(message) from None
+        places = _list_files(build / SITE_FOLDER)
+
+        def put(path: str, data: bytes) -> None:
+            more: dict[str, Any] = {"attributes": {"Content-Type": media_type(path)}}
+            with explain_errors():  # a folder keeps no types
+                obstore.put(store, path, data, **({} if find_folder(url) else more))
+
+        def send(path: str) -> None:
+            data = places[path].read_bytes()
+            after[path] = sha256(data).hexdigest()
+            if before.get(path) != after[path]:
+                put(path, data)
+                sent.append(path)
+
+        for is_page in (False, True):
+            [*pool.map(send, [each for each in places if each.endswith(".html") == is_page])]
+        gone = before.keys() - after.keys()
+        for each in gone:
+            with explain_errors(), suppress(FileNotFoundError):  # it may have been removed there
+                obstore.delete(store, each)
+        put(STATIC_LIST, json.dumps(after, sort_keys=True).encode())
+    return f"{build.name} is pushed: {len(sent):,} files sent, {len(gone):,} removed"
+
+
+def _open(output: Path, url: str) -> tuple[ObjectStore, Path]:
+    """Return the bucket and the folder of the served build. Raises BuildError, BucketError."""
+    build = (output / CURRENT_LINK).resolve()
+    if not build.is_dir():
+        raise BuildError(f"{output} holds no build; run {BUILD} build")
+    return open_bucket(url, is_push=True), build
+
+
+def _list_files(folder: Path) -> dict[str, Path]:
+    found = (each for each in folder.rglob("*") if each.is_file() and not each.is_symlink())
+    return {each.relative_to(folder).as_posix(): each for each in found}
+
+
+def _read(store: ObjectStore, path: str) -> tuple[bytes, Any]:
+    """Return an object, empty if there is none, and the mode of a write that replaces it alone."""
+    with explain_errors():
+        try:
+            found = obstore.get(store, path)
+        except FileNotFoundError:
+            return b"", "create"
+        return bytes(found.bytes()), {
+            name: each for name, each in found.meta.items() if each and name in {"e_tag", "version"}
+        }
+
+
+def _replace_pointer(
+    url: str, store: ObjectStore, pointer: bytes, former: bytes, mode: Any
+) -> None:
+    """Write the pointer if it is still the former one. Raises BuildError if it is not."""
+    with ExitStack() as stack, explain_errors():
+        try:
+            if folder := find_folder(url):  # it has no conditional writes
+                fcntl.flock(stack.enter_context((folder / ".lock").open("ab")), fcntl.LOCK_EX)
+                mode = "overwrite"
+                if _read(store, POINTER)[0] != former:
+                    raise PreconditionError  # noqa: TRY301  as object storage does
+            obstore.put(store, POINTER, pointer, mode=mode)
+        except (AlreadyExistsError, PreconditionError):
+            # The answer to a write that was done may be lost, and the write repeated.
+            if _read(store, POINTER)[0] != pointer:
+                raise BuildError(
+                    "another push was faster, and edges serve its build: push again to replace it"
+                ) from None
