@@ -340,8 +340,8 @@ def use_caddy(deploy: str, folder: Path) -> None:
     other = deploy.replace(f"deploy {DOMAIN}", f"deploy {OTHER_DOMAIN}").rstrip()
     taken = other.replace(OTHER_DOMAIN, "blog.example")
 
-    for each in SITES.iterdir():
-        each.unlink()
+    for site in SITES.iterdir():
+        site.unlink()
     known = f"/srv/journal is the journal of {DOMAIN}: for another one"
     run_block(f"{other} --proxy caddy\n", folder, b"", known)
     run_block(f"{other} --proxy caddy --name atelier\n", folder, b"")
