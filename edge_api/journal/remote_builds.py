@@ -6,6 +6,7 @@ off or killed goes on where it was, and nothing of it is served.
 """
 
 import asyncio
+import errno
 import fcntl
 import logging
 import os
@@ -49,6 +50,8 @@ _ACCEPTED: Final = ".pointer"
 """A file in BUILD_DIR: the last pointer that was accepted."""
 _FETCHED: Final = "fetched-"
 """The beginning of the names of fetched builds in BUILD_DIR."""
+_UNREAD: Final = "unread"
+"""A file of a fetched build some of whose private files could not be decrypted."""
 _PARALLEL: Final = 16
 
 _log = logging.getLogger(__name__)
@@ -70,6 +73,7 @@ class RemoteBuilds:
         error = detail = ""
         try:
             await asyncio.to_thread(self._serve, *await self.look())
+            error = detail = self.find_unread()
         except asyncio.CancelledError:
             self._is_over = True  # the thread ends after the objects that it fetches now
             raise
@@ -80,6 +84,15 @@ class RemoteBuilds:
         if error and error != self.error:
             _log.warning("BUILD_URL: %s", detail)
         self.error = error
+
+    def find_unread(self) -> str:
+        """Return an error if private files of the served build could not be decrypted."""
+        return (
+            "shared drafts cannot be read, since they were pushed with another SECRET_KEY: set one "
+            "for all edges and the machine that pushes"
+            if (self._build_dir / CURRENT_LINK / _UNREAD).exists()
+            else ""
+        )
 
     @cached_property
     def _store(self) -> ObjectStore:
@@ -93,15 +106,18 @@ class RemoteBuilds:
         with explain_errors("no build has been pushed to it"):
             # Not in a thread: the edge could not end while the bucket is silent.
             found = await obstore.get_async(self._store, POINTER)
-            raw = bytes(await found.bytes_async())
+            # Nobody has verified it yet, so one that is too long is not read.
+            raw = bytes(await found.bytes_async()) if found.meta["size"] <= 64 << 10 else b""
         pointer = last = Pointer.read(raw, self._keys)
         # One that was signed with a former key is ignored: so are all others of that key.
         with suppress(FileNotFoundError, BucketError):
             last = Pointer.read((self._build_dir / _ACCEPTED).read_bytes(), self._keys)
         if pointer.sequence < last.sequence:
             raise BucketError(
-                f"its pointer is of {format_instant(pointer.time)}, and one of "
-                f"{format_instant(last.time)} was there before: push again"
+                f"its pointer is of {format_instant(pointer.time)}, and one with a higher number, "
+                f"of {format_instant(last.time)}, was there before: push again",
+                "if that clock was wrong, and its pointer is lost: "
+                f"rm {self._build_dir / _ACCEPTED}",
             )
         return raw, pointer
 
@@ -112,30 +128,42 @@ class RemoteBuilds:
         """
         self._build_dir.mkdir(parents=True, exist_ok=True)
         accepted = self._build_dir / _ACCEPTED
-        folder = self._build_dir / f"{_FETCHED}{pointer.build_id}-{pointer.manifest[:12]}"
+        # Named for the secret too, so that with another one private files are fetched again.
+        name = self._cipher.encrypt(pointer.manifest.encode(), None).hex()[:12]
+        folder = self._build_dir / f"{_FETCHED}{pointer.build_id}-{name}"
         with suppress(BlockingIOError), (self._build_dir / ".fetch.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            served = self._build_dir / (self._build_dir / CURRENT_LINK).resolve().name
+            served, previous = (
+                self._build_dir / (self._build_dir / link).resolve().name
+                for link in (CURRENT_LINK, PREVIOUS_LINK)
+            )
+            staging = folder.with_name(f".{folder.name}")
+            # Also those that were built here; first, since even the note below needs room.
+            old = {*self._build_dir.glob(f"*{_FETCHED}*"), *self._build_dir.glob("[0-9]*T*Z-*")}
+            for each in old - {staging, served, previous}:
+                shutil.rmtree(each, ignore_errors=True)
             if not accepted.exists() or accepted.read_bytes() != raw:
                 (draft := accepted.with_suffix(".new")).write_bytes(raw)
                 draft.replace(accepted)
             if served == folder and served.is_dir():
                 return
-            staging = folder.with_name(f".{folder.name}")
             manifest = read_object(self._store, pointer.manifest)
-            self._put_together(staging, read_manifest(manifest), served)
-            (staging / _MANIFEST_FILE).write_bytes(manifest)
+            try:
+                self._put_together(staging, read_manifest(manifest), served)
+                (staging / _MANIFEST_FILE).write_bytes(manifest)
+            except OSError:  # the disk may be full, and whatever else is on it needs room
+                shutil.rmtree(staging, ignore_errors=True)
+                raise
             shutil.rmtree(folder, ignore_errors=True)
             staging.replace(folder)
             shutil.rmtree(self._build_dir / SHARES, ignore_errors=True)
             with suppress(FileNotFoundError):
                 shutil.copytree(folder / SHARES, self._build_dir / SHARES)
+            os.sync()  # or a power cut could leave empty files behind the link
             if served.is_dir():
                 point_link(self._build_dir, PREVIOUS_LINK, served.name)
             point_link(self._build_dir, CURRENT_LINK, folder.name)
             _log.info("fetched build %s, pushed at %s", pointer.build_id, pointer.time)
-            for each in {*self._build_dir.glob(f"*{_FETCHED}*")} - {folder, served}:
-                shutil.rmtree(each, ignore_errors=True)
 
     def _put_together(self, staging: Path, files: Files, before: Path) -> None:
         """Bring a folder to hold the files of a manifest. Raises BucketError, OSError."""
@@ -153,6 +181,10 @@ class RemoteBuilds:
             if not place.is_file() or place.stat().st_size != size:
                 place.unlink(missing_ok=True)  # it may be a link to a file that is served
                 missing.append(path)
+        # Otherwise it would be fetched again and again.
+        needed = (size for path in missing for _, size in files[path])
+        if sum(needed) > shutil.disk_usage(self._build_dir).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         def make(path: str) -> None:
             if self._is_over:
@@ -166,17 +198,14 @@ class RemoteBuilds:
                     there.seek(offsets.get(digest, 0))
                     data = there.read(size)
                     if sha256(data).hexdigest() != digest:
-                        data = read_object(self._store, digest)
+                        data = read_object(self._store, digest, size + 16)  # encrypted
                         if is_private(path):
-                            data = self._decrypt(path, data)
+                            try:
+                                data = self._cipher.decrypt(data, [path.encode()])
+                            except InvalidTag:  # the build itself is good
+                                data = b""
+                                (staging / _UNREAD).touch()
                     file.write(data)
 
         with ThreadPoolExecutor(_PARALLEL) as pool:
             list(pool.map(make, missing))
-
-    def _decrypt(self, path: str, data: bytes) -> bytes:
-        try:
-            return self._cipher.decrypt(data, [path.encode()])
-        except InvalidTag:  # the build itself is good
-            _log.warning("%s cannot be read: it was pushed with another SECRET_KEY", path)
-            return b""

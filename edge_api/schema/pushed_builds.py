@@ -38,9 +38,11 @@ from edge_api.schema.page_templates import TEMPLATES_FOLDER
 from edge_api.schema.shares import SHARES
 
 POINTER: Final = "pointer"
+SAFE_PATH: Final = r"(?:(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\Z)|\Z))+"
+"""The pattern of a path that stays in its folder."""
 PUSHED: Final = (
     rf"(?:{'|'.join(map(re.escape, (INDEX_FILE, HELD_FILE, NEWSLETTER_FILE)))}"
-    rf"|(?:{SITE_FOLDER}|{TEMPLATES_FOLDER}|{SHARES})(?:/(?!\.\.?(?:/|\Z))[^/\0]+)+)"
+    rf"|(?:{SITE_FOLDER}|{TEMPLATES_FOLDER}|{SHARES})/{SAFE_PATH})"
 )
 """The pattern of the paths of files that are pushed; none leads out of the build."""
 _SIGNED: Final = b"fore-edge build pointer\n"  # so that no other text with this key is a pointer
@@ -110,6 +112,9 @@ def explain_errors(
         is_lacking = "//169.254.169.254/" in str(error)
         other = "no credentials for it are set" if is_lacking else "it cannot be reached"
         message = next((each for kinds, each in reasons if isinstance(error, kinds)), other)
+        # Amazon's, Azure's, and Google's word for it.
+        if re.search("NoSuchBucket|ContainerNotFound|specified bucket does not exist", str(error)):
+            message = "there is no bucket of this name: make it, or correct its address"
         detail = re.sub(r"\s+", " ", str(error).partition("Debug source")[0])
         raise BucketError(message, detail[:400].strip()) from None
 
@@ -130,10 +135,11 @@ def locate_object(digest: str) -> str:
     return f"objects/{digest[:2]}/{digest}"
 
 
-def read_object(store: ObjectStore, digest: str) -> bytes:
-    """Return the bytes of an object. Raises BucketError for a missing or damaged one."""
+def read_object(store: ObjectStore, digest: str, size: int = 256 << 20) -> bytes:
+    """Return the bytes of an object. Raises BucketError for a missing, damaged or longer one."""
     with explain_errors():
-        found = bytes(obstore.get(store, locate_object(digest)).bytes())
+        answer = obstore.get(store, locate_object(digest))  # the bytes come when they are asked for
+        found = bytes(answer.bytes()) if answer.meta["size"] <= size else b""
     if sha256(found).hexdigest() != digest:
         raise BucketError("an object in it is damaged: push with --whole", locate_object(digest))
     return found
