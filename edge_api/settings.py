@@ -329,6 +329,11 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
     if values.get("build_url") and not values.get("build_key", "faulty"):
         yield "BUILD_URL: needs BUILD_KEY, which `push --new-key` makes where builds are pushed"
+    if values.get("build_url") and values.get("writing") == "on":
+        yield (
+            "WRITING: on needs the content, which is not here where BUILD_URL is set: leave it "
+            "off, and send those who write to the machine that builds"
+        )
     if values.get("demo") == "on" and not (values.get("smtp_url") or "").startswith("maildir:"):
         yield "DEMO: on needs SMTP_URL=maildir:var/mail, so that no mail leaves this machine"
     if values.get("metrics_socket") and values.get("metrics") == "off":

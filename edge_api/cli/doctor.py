@@ -141,7 +141,12 @@ def run(arguments: Arguments, settings: Settings) -> int:
         unknown = {"store", "keys", "relay", "newsletter", "audit log", "bucket", "standby"}
         _alert(settings, began, checks, unknown - checks.keys())
     checks["others"] = [*health_errors, *backup_errors, *site_warnings, *machine_errors]
-    found = [error for errors in checks.values() for error in errors]
+    # Readiness names `doctor`, whose own list has them.
+    found = [
+        error.removesuffix(": run doctor to list them")
+        for errors in checks.values()
+        for error in errors
+    ]
     # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
@@ -300,7 +305,7 @@ async def _check_bucket(service: Service, settings: Settings) -> list[str]:
     """Return errors of the bucket of builds; no build is fetched."""
     if not settings.build_url:
         return []
-    errors = []
+    errors = [*filter(None, [service[RemoteBuilds].find_unread()])]
     try:
         await service[RemoteBuilds].look()
     except BucketError as error:

@@ -16,13 +16,14 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import obstore
 from click import Argument, Option
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import ObjectStore
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from edge_api.schema.commands import Arguments, parameter_type, require_one
 from edge_api.schema.environment import BUILD, PRIVATE_PREFIX, read_bucket, read_key
@@ -30,6 +31,7 @@ from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
 from edge_api.schema.pushed_builds import (
     POINTER,
     PUSHED,
+    SAFE_PATH,
     BucketError,
     Pointer,
     cut,
@@ -65,6 +67,11 @@ PARAMS: Final = (
 )
 STATIC_LIST: Final = "fore-edge-files.json"
 """The object at a web host that lists what was pushed, so that the files of others stay there."""
+_STATIC_FILES: Final = TypeAdapter[dict[str, str]](
+    # Paths as in a build, so that none leads elsewhere.
+    dict[Annotated[str, Field(pattern=rf"\A{SAFE_PATH}\Z")], str],
+    config=ConfigDict(regex_engine="python-re"),
+)
 _PAUSE_SECONDS: Final = 5.0
 """The pause after a push that failed, with --follow."""
 _GRACE: Final = timedelta(days=1)
@@ -102,11 +109,16 @@ def _push(arguments: Arguments) -> str:
     output, url, settings = arguments.output, arguments.url, read_settings()
     try:
         if arguments.static:
-            return push_static(output, url)
+            return push_static(output, url, whole=arguments.whole)
         try:
             raw = read_key(settings.get("BUILD_SIGNING_KEY", ""), PRIVATE_PREFIX)
         except ValueError as error:
-            raise BuildError(f"BUILD_SIGNING_KEY: {error}", 2) from None
+            reason = (
+                f": {error}"
+                if "BUILD_SIGNING_KEY" in settings
+                else " is not set: `push --new-key` makes one"
+            )
+            raise BuildError(f"BUILD_SIGNING_KEY{reason}", 2) from None
         key, secret = Ed25519PrivateKey.from_private_bytes(raw), settings.get("SECRET_KEY", "")
         return push(output, url, key, secret, whole=arguments.whole)
     except BucketError as error:
@@ -165,17 +177,24 @@ def push(
             manifest=send(gzip.compress(json.dumps(files, sort_keys=True).encode(), 6, mtime=0)),
         )
         _replace_pointer(url, store, pointer.sign(key), former, version)
-        # What the build before needs stays, since an edge may be fetching that.
+        # What the build before needs stays, since an edge may be fetching that. Ages are by the
+        # bucket's clock, since the one here may be wrong.
         with explain_errors():
+            stored_at = obstore.head(store, POINTER)["last_modified"]
             unused = [
                 each["path"]
                 for batch in obstore.list(store, "objects")
                 for each in batch
                 if each["path"].rpartition("/")[2] not in stored
-                and each["last_modified"] < now - _GRACE
+                and each["last_modified"] < stored_at - _GRACE
             ]
             obstore.delete(store, unused)
     left = "" if secret else "; shared drafts stay here: set SECRET_KEY, that of the edges"
+    if pointer.sequence > (stored_at + _GRACE).timestamp() * 1000:
+        left += (
+            "; the clock here is or was more than a day ahead: set it, and keep the object pointer "
+            'in the bucket, or see "Another key" in docs/grow.md'
+        )
     return (
         f"{build.name} is pushed: {len(paths):,} files, {len(sizes):,} objects sent, "
         f"{sum(sizes) / 1_000_000:.1f} MB in {time.monotonic() - began:.1f} s; "
@@ -183,17 +202,17 @@ def push(
     )
 
 
-def push_static(output: Path, url: str) -> str:
+def push_static(output: Path, url: str, *, whole: bool = False) -> str:
     """Bring a web host's files to those of the served site; return a sentence about it.
 
     Pages are replaced after the files that they use; files that it did not push are left alone.
-    Raises BuildError, and BucketError.
+    With `whole`, send all files again. Raises BuildError, and BucketError.
     """
     after, sent = dict[str, str](), list[str]()
     store, build = _open(output, url)
     with explain_disk_errors(build), ThreadPoolExecutor(_PARALLEL) as pool:
         try:
-            before: dict[str, str] = json.loads(_read(store, STATIC_LIST)[0] or b"{}")
+            before = _STATIC_FILES.validate_json(_read(store, STATIC_LIST)[0] or b"{}")
         except ValueError:
             message = f"{STATIC_LIST} in it is damaged: delete it, and push again"
             raise BucketError(message) from None
@@ -207,7 +226,7 @@ def push_static(output: Path, url: str) -> str:
         def send(path: str) -> None:
             data = places[path].read_bytes()
             after[path] = sha256(data).hexdigest()
-            if before.get(path) != after[path]:
+            if whole or before.get(path) != after[path]:
                 put(path, data)
                 sent.append(path)
 

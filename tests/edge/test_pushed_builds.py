@@ -5,6 +5,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -142,6 +144,7 @@ async def test_an_edge_serves_what_was_pushed(journey: Journey) -> None:
     assert b"Words 3." in journey.served()["posts.json"]
     still = (journey.folder / "edge/current/site/kept.html").stat()
     assert (still.st_ino, still.st_mtime_ns) == (kept.st_ino, kept.st_mtime_ns)  # purges compare
+    assert await journey.fetch() == ""
     builds = [each.name for each in (journey.folder / "edge").glob("fetched-*")]
     assert sorted(each[8:18] for each in builds) == ["build-0002", "build-0003"]
     previous = (journey.folder / "edge/previous").readlink().name
@@ -170,6 +173,7 @@ async def test_what_no_key_signed_is_refused(journey: Journey) -> None:
         pointer.sign(Ed25519PrivateKey.generate()): unsigned,
         good.replace(b'"sequence":1', b'"sequence":9'): unsigned,
         b"": unsigned,
+        good + b" " * (64 << 10): unsigned,
         later.sign(private): "its build is of another version of fore-edge: use one version",
         first: "its pointer is of ",
     }.items():
@@ -205,7 +209,7 @@ async def test_an_old_pointer_is_refused_after_a_build_came_twice(journey: Journ
     assert b"Words 1." in journey.served()["posts.json"]
 
 
-@pytest.mark.parametrize("harm", ["missing", "damaged", "cut"])
+@pytest.mark.parametrize("harm", ["missing", "damaged", "cut", "long"])
 async def test_a_bad_object_stops_the_build_and_a_whole_push_mends_it(
     journey: Journey, harm: str
 ) -> None:
@@ -224,7 +228,8 @@ async def test_a_bad_object_stops_the_build_and_a_whole_push_mends_it(
     if harm == "missing":
         place.unlink()
     else:
-        place.write_bytes(b"text 38" if harm == "damaged" else good[:-1])
+        harms = {"damaged": b"text 38", "cut": good[:-1], "long": good + b" " * 100_000}
+        place.write_bytes(harms[harm])
 
     error = await journey.fetch()
     assert error.endswith(f"in it{'' if harm == 'missing' else ' is damaged'}: push with --whole")
@@ -240,6 +245,39 @@ async def test_a_bad_object_stops_the_build_and_a_whole_push_mends_it(
     assert journey.served()["site/page1.html"] == b"text 1"
     assert (journey.folder / "edge/current/site/page0.html").stat().st_ino == inode
     assert not list((journey.folder / "edge").glob(".fetched-*"))
+
+
+_ON_A_SMALL_DISK = """
+import asyncio, json, os, sys
+from tests.edge.test_pushed_builds import Journey, Path
+journey = Journey(Path(sys.argv[1]), sys.argv[2])
+os.mkdir(journey.folder / "edge/.fetched-of-another-pointer")
+for files in (json.load(sys.stdin), {}):
+    journey.build(1, **files)
+    journey.push()
+    print(asyncio.run(journey.fetch()), sorted(os.listdir(journey.folder / "edge")))
+"""
+
+
+@pytest.mark.parametrize(
+    "files", [{"large": "1 2 3\n" * 900_000}, dict.fromkeys(map(str, range(900)), "x")]
+)
+def test_a_full_disk_is_left_as_it_was(journey: Journey, files: dict[str, str]) -> None:
+    """Many small files take more room than their bytes; the next build that fits is fetched."""
+    (journey.folder / "edge").mkdir()
+    shell = f'mount -t tmpfs -o size=2m tmpfs {journey.folder}/edge && exec "$0" -c "$@"'
+    words = ["unshare", "--map-root-user", "--mount", "sh", "-c", shell, sys.executable]
+    found = subprocess.run(
+        [*words, _ON_A_SMALL_DISK, str(journey.folder), journey.url],
+        input=json.dumps(files),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert found[0] == (
+        "a new build cannot be stored: No space left on device ['.fetch.lock', '.pointer']"
+    )
+    assert "'current', 'fetched-build-0001-" in found[1]
 
 
 async def test_an_edit_sends_the_segments_around_it_alone(journey: Journey) -> None:
@@ -279,12 +317,14 @@ async def test_shares_travel_encrypted(journey: Journey) -> None:
 
     assert "shared draft" not in journey.push()
     sent = {*take(journey.bucket)}
-    await journey.make_edge("another secret of many characters").refresh()
+    other = journey.make_edge("another secret of many characters")
+    for _ in (1, 2):
+        await other.refresh()
+        assert other.error.startswith("shared drafts cannot be read, since they were pushed with")
     with pytest.raises(FileNotFoundError):
         find_shared(journey.folder / "edge", "token", "index.html", now)
     assert b"Words 1." in journey.served()["posts.json"]
-    shutil.rmtree(journey.folder / "edge")
-    assert await journey.fetch() == ""
+    assert await journey.fetch() == ""  # with the right secret after a restart
     page = find_shared(journey.folder / "edge", "token", "index.html", now)
     assert page.read_text() == "A draft that nobody else may read"
     everything = b"".join(take(journey.bucket).values())
@@ -331,6 +371,57 @@ async def test_of_two_pushes_at_once_one_wins(
     assert b"Words 3." in journey.served()["posts.json"]
 
 
+async def test_a_clock_that_was_ahead_is_named(journey: Journey) -> None:
+    """Edges go on while the pointer stays; one that is lost asks for a step at each edge."""
+    journey.build(1)
+    journey.push()
+    pointer = journey.read_pointer()
+    later = {"sequence": pointer.sequence + 10**9, "time": pointer.time + timedelta(seconds=10**6)}
+    private = Ed25519PrivateKey.from_private_bytes(read_key(PRIVATE, PRIVATE_PREFIX))
+    ahead = pointer.model_copy(update=later).sign(private)
+    (journey.bucket / POINTER).write_bytes(ahead)
+    assert await journey.fetch() == ""
+    journey.build(2)
+    assert "the clock here is or was more than a day ahead: set it, and keep" in journey.push()
+    assert await journey.fetch() == ""
+
+    (journey.bucket / POINTER).unlink()
+    journey.build(3)
+    assert "clock" not in journey.push()
+    assert ", and one with a higher number, of 20" in await journey.fetch()
+    with pytest.raises(BucketError) as refused:
+        await journey.edge.look()
+    accepted = journey.folder / "edge/.pointer"
+    assert refused.value.detail.endswith(f" and its pointer is lost: rm {accepted})")
+    accepted.unlink()
+    assert await journey.fetch() == ""
+    assert b"Words 3." in journey.served()["posts.json"]
+
+
+async def test_the_link_is_replaced_when_all_is_on_the_disk(
+    journey: Journey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut leaves no empty files behind it; builds of the edge's own are removed later."""
+    former = journey.folder / "edge/20260101T000000Z-0123456789ab"
+    former.mkdir(parents=True)
+    point_at(journey.folder / "edge", former)
+    synced, sync = list[str](), os.sync
+
+    def note() -> None:
+        sync()
+        synced.append((journey.folder / "edge/current").readlink().name)
+
+    monkeypatch.setattr(os, "sync", note)
+    for number in (1, 2):
+        journey.build(number)
+        journey.push()
+        assert await journey.fetch() == ""
+        assert await journey.fetch() == ""
+        assert former.exists() is (number == 1)
+    assert synced[0] == former.name
+    assert synced[1].startswith("fetched-build-0001-")
+
+
 def test_objects_that_no_build_needs_are_removed_after_a_day(journey: Journey) -> None:
     """Those of the build before stay, and all that are new."""
     removed = []
@@ -360,9 +451,15 @@ def test_a_static_push_brings_the_site_alone(journey: Journey) -> None:
     (journey.bucket / "kept.html").unlink()  # by somebody else
     journey.build(3)
     assert push_command.push_static(journey.folder / "here", journey.url).endswith("1 removed")
-    (journey.bucket / listed).write_text("{")
-    with pytest.raises(BucketError, match="json in it is damaged: delete it, and push again"):
-        push_command.push_static(journey.folder / "here", journey.url)
+    said = push_command.push_static(journey.folder / "here", journey.url, whole=True)
+    assert said.endswith(" 3 files sent, 0 removed")
+    for harm in ('{"a":', "[]", '{"../../x": ""}', '{"/x": ""}', '{"x": 1}', ""):
+        (journey.bucket / listed).write_text(harm)
+        if harm:  # an empty one is as none
+            with pytest.raises(BucketError, match=r"^fore-edge-files\.json in it is damaged"):
+                push_command.push_static(journey.folder / "here", journey.url)
+    said = push_command.push_static(journey.folder / "here", journey.url)
+    assert said.endswith(" 3 files sent, 0 removed")
 
 
 @pytest.mark.parametrize(
@@ -462,6 +559,10 @@ def test_commands_say_what_is_missing(
     assert "must be a folder, or like s3://bucket/path" in push("ftp://x/y")[1]
     code, said = push(journey.url)
     assert code == 2
+    assert said == "BUILD_SIGNING_KEY is not set: `push --new-key` makes one\n"
+    monkeypatch.setenv("BUILD_SIGNING_KEY", "fe_build_private_short")
+    code, said = push(journey.url)
+    assert code == 2
     assert said.startswith("BUILD_SIGNING_KEY: must be fe_build_private_ and 43 characters, as")
     monkeypatch.setenv("BUILD_SIGNING_KEY", PRIVATE)
     assert push(journey.url) == (1, "here holds no build; run python -m site_build build\n")
@@ -479,6 +580,10 @@ def test_commands_say_what_is_missing(
         "BUILD_URL: needs BUILD_KEY, which `push --new-key` makes where builds are pushed\n"
     )
     monkeypatch.setenv("BUILD_KEY", PUBLIC)
+    monkeypatch.setenv("WRITING", "on")
+    assert edge_api.__main__.main(["settings", "--check"]) == 2
+    assert capsys.readouterr().err.startswith("WRITING: on needs the content, which is not here")
+    monkeypatch.delenv("WRITING")
     assert edge_api.__main__.main(["migrate"]) == 0
     shutil.rmtree(journey.bucket)
     assert edge_api.__main__.main(["doctor"]) == 1
@@ -520,6 +625,9 @@ def test_a_bucket_that_everybody_can_read_is_noticed(
         journey.url = f"{bucket.url}/journal"
         journey.push()
         assert answers_anonymously(journey.url) is is_open
+        journey.url = "s3://another/journal"
+        with pytest.raises(BucketError, match="there is no bucket of this name: make it"):
+            journey.push()
     assert not answers_anonymously(journey.url)
     assert not answers_anonymously(str(journey.folder))
     assert not answers_anonymously("az://container")  # whose account is not set
