@@ -227,6 +227,22 @@ async def test_an_endpoint_gets_what_it_missed(
     assert await take_events(office, receiver) == []
 
 
+async def test_files_are_looked_at_only_where_somebody_hears_of_them(
+    office: Office, receiver: Receiver, folder: Path
+) -> None:
+    """A large build has thousands of them."""
+    edge, without = (Edge(folder, office.store, office, seconds) for seconds in ("60", "0"))
+    for each in (edge, without):
+        await each.follow()
+    build = edge.builds.build()
+    assert await edge.purges.read_states(build) is None
+    await add_endpoint(office, receiver)
+    states = await edge.purges.read_states(build)
+    assert states is not None
+    assert "/about/" in states
+    assert await without.purges.read_states(build) is None
+
+
 async def test_each_spelling_that_the_site_links_is_purged(
     office: Office, receiver: Receiver, folder: Path
 ) -> None:
