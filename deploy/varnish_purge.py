@@ -1,7 +1,7 @@
 """Receiver of the webhook `site.changed`: has Varnish forget the addresses that a build changed.
 
 `PURGE_SECRET` is what `webhooks add` printed, `PURGE_PORT` the port of 127.0.0.1 to listen on
-(default: 6083), `VARNISH` the address of Varnish for purges (default: 127.0.0.1:6082). It runs with
+(default: 6093), `VARNISH` the address of Varnish for purges (default: 127.0.0.1:6092). It runs with
 the edge's Python, which has the library that checks signatures.
 """
 
@@ -40,13 +40,12 @@ class Receiver(BaseHTTPRequestHandler):
         else:
             status = 204
         self.send_response(status)
-        self.send_header("Content-Length", "0")
         self.end_headers()
 
 
 def purge(data: dict[str, Any]) -> None:
     """Purge the addresses of an event, or everything. Raises OSError and HTTPException."""
-    connection = HTTPConnection(os.environ.get("VARNISH", "127.0.0.1:6082"), timeout=10)
+    connection = HTTPConnection(os.environ.get("VARNISH", "127.0.0.1:6092"), timeout=10)
     try:
         if data["everything"]:
             ask(connection, "BAN", "/", "")
@@ -67,9 +66,9 @@ def ask(connection: HTTPConnection, method: str, path: str, host: str) -> None:
 
 
 if __name__ == "__main__":
-    if "PURGE_SECRET" not in os.environ:
+    if not os.environ.get("PURGE_SECRET"):
         raise SystemExit("PURGE_SECRET is missing: set it to what webhooks add printed")
-    port = int(os.environ.get("PURGE_PORT", "6083"))
+    port = int(os.environ.get("PURGE_PORT", "6093"))
     with ThreadingHTTPServer(("127.0.0.1", port), Receiver) as server:
         sys.stdout.write(f"listening on port {server.server_address[1]}\n")
         sys.stdout.flush()

@@ -97,6 +97,7 @@ from edge_api.utility import CATALOG_LINK, LINKSET_TYPE, api_catalog, self_descr
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import WebhookDispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints, check_webhooks
+from edge_api.webhooks.purges import REFRESH_SECONDS as PURGE_SECONDS
 from edge_api.webhooks.purges import Purges
 from edge_api.writing.service import Writing
 
@@ -210,7 +211,7 @@ async def assemble(
             feedback,
             Answers(settings, store, clock),
             Endpoints(store, clock, box, partial(make_sender, settings)),
-            Writing(settings, store, clock),
+            Writing(settings, store, clock, purges.queue),
             mailings,
             purges,
             stats,
@@ -241,6 +242,7 @@ async def assemble(
             ),
             (QUEUE_SECONDS, "queueing the newsletter", partial(letters.queue, mailings)),
             (FULL_GC_SECONDS, "collecting garbage", partial(asyncio.to_thread, gc_freeze)),
+            (PURGE_SECONDS, "looking whether purges work", purges.refresh),
             (LOG_SECONDS, "logging checks", health.log_changes),
             (LOG_SECONDS, "mailing the stats", partial(mailing.outbox.queue_week, store)),
         )

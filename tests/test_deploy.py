@@ -75,7 +75,9 @@ def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path, program: st
     assert ended.stdout.endswith("deployed\n"), ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("unit", ["", "-publish", "-backup", "-doctor", "-push", "-receive@"])
+@pytest.mark.parametrize(
+    "unit", ["", "-publish", "-backup", "-doctor", "-push", "-receive@", "-purge"]
+)
 def test_a_unit_is_hardened(unit: str) -> None:
     """`systemd-analyze security` gives an exposure of at most 3.0."""
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager"]

@@ -20,7 +20,7 @@ from edge_api.http.headers import PAGE_HEADERS, SHARED_DRAFT_HEADERS
 from edge_api.http.pages import Reference
 from edge_api.http.response import PreparedResponse, Request, joined_header
 from edge_api.http.static import (
-    NOT_IN_CDN,
+    PRIVATE_CACHING,
     SHORT_LIVED,
     Representation,
     allows_any_origin,
@@ -44,7 +44,7 @@ from edge_api.schema.paths import SEARCH, SHARED
 from edge_api.schema.sentences import sentence
 from edge_api.schema.shares import find_shared
 from edge_api.schema.site_policy import media_type
-from edge_api.webhooks.purges import Purges
+from edge_api.webhooks.purges import Purges, spell
 from edge_api.writing.service import Writing
 
 _READ_METHODS: Final = ("GET", "HEAD")
@@ -72,7 +72,7 @@ class SitePages:
         self.files = {**build.files, **reference.files}
         self._folder = build.folder / SITE_FOLDER
         self._redirects = dict(list_redirects(build.moved, self.files))
-        self._reference = reference
+        self._reference, self._rendered = reference, frozenset(reference.files.values())
         self._newest_slug = build.newest_slug
         self._cache: SizedCache[Representation] = SizedCache()
         self._work: SingleFlight[Representation] = SingleFlight()
@@ -119,28 +119,29 @@ class SitePages:
         is_coded = bool(chosen.codings) and not gets_suggestions
         codings = joined_header(request.headers, "Accept-Encoding") if is_coded else None
         coding = "" if codings is None else best_coding(codings, chosen.codings)
-        caching = self._choose_caching(file, status, request) if self.cdn_seconds else ""
+        is_behind_cdn = self.cdn_seconds and alternate is None
+        caching = self._choose_caching(file, status, request) if is_behind_cdn else ""
         return _Choice(chosen, coding, status, alternate is not None, caching)
 
     def _choose_caching(self, file: SiteFile, status: int, request: Request) -> str:
         """Return the `Cache-Control` of a file that was not negotiated, where a CDN is in front.
 
-        A CDN keeps no answer to an address with a query, which no purge names and stats read, nor
-        the contact page: a lead keeps where its sender came from.
+        A CDN keeps nothing at an address that no purge names, such as one with a query, which
+        stats read, nor the contact page: a lead keeps where its sender came from.
         """
         caching = cache_control(file.name)
         is_kept = (
             status == HTTPStatus.OK
-            and not request.rel_url.raw_query_string
+            and request.raw_path in spell(request.path)
             and not f"/{file.name}".startswith(CONTACT)
-            and file not in self._reference.files.values()
+            and file not in self._rendered
         )
         if is_kept:
             return cache_control(file.name, self.cdn_seconds)
-        return NOT_IN_CDN.get(caching, caching)
+        return PRIVATE_CACHING.get(caching, caching)
 
     def _redirect(self, status: int, location: str) -> PreparedResponse:
-        caching = NOT_IN_CDN[SHORT_LIVED] if self.cdn_seconds else SHORT_LIVED
+        caching = PRIVATE_CACHING[SHORT_LIVED] if self.cdn_seconds else SHORT_LIVED
         headers = (("Location", location), ("Cache-Control", caching), *PAGE_HEADERS)
         return PreparedResponse(status, headers)
 
@@ -168,7 +169,7 @@ class SitePages:
             self.files, choice.file, choice.caching, negotiated=choice.negotiated
         )
         body = None
-        if choice.file in self._reference.files.values():
+        if choice.file in self._rendered:
             body = await self._reference.read(choice.file, self._folder.parent, self._newest_slug)
         path, coding = self._folder / choice.file.name, choice.coding
         representation = await asyncio.to_thread(

@@ -29,8 +29,8 @@ from edge_api.schema.site_policy import (
 
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 SHORT_LIVED: Final = "public, max-age=300"
-NOT_IN_CDN: Final = {REVALIDATE: "private, no-cache", SHORT_LIVED: "private, max-age=300"}
-"""What errors and redirects say in place of these where a CDN keeps pages."""
+PRIVATE_CACHING: Final = {REVALIDATE: "private, no-cache", SHORT_LIVED: "private, max-age=300"}
+"""The private form of each `Cache-Control`, for answers that a CDN must not keep."""
 
 
 def cache_control(name: str, cdn_seconds: int = 0) -> str:

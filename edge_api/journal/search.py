@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 from urllib.parse import urlencode, urlsplit
 
 import orjson
@@ -54,6 +54,20 @@ _UNPRINTABLE: Final = re.compile(
 class Results:
     """One page of results."""
 
+    template_fields: ClassVar = frozenset(
+        [
+            "words",
+            "total",
+            "page",
+            "pages",
+            "results",
+            "suggestion",
+            "summary",
+            "suggested_address",
+            "previous_url",
+            "next_url",
+        ]
+    )
     words: str
     total: int
     page: int

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from gettext import GNUTranslations, NullTranslations, c2py
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from babel.messages import Catalog, Message
@@ -55,6 +55,7 @@ def counted(one: str, many: str, number: int, /, **values: object) -> Sentence:
 class Language:
     """A language: its sentences, and how it writes numbers and days."""
 
+    template_fields: ClassVar = frozenset(["code"])
     code: str = "en"
     """BCP 47 tag."""
     catalogue: NullTranslations = field(default_factory=NullTranslations)

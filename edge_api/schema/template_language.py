@@ -5,14 +5,18 @@ language is the variable `site_language`.
 """
 
 import json
-from datetime import date, datetime
+from collections.abc import Collection, Mapping
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from types import BuiltinMethodType, FunctionType, MappingProxyType, MethodType
+from typing import Any, Final, NoReturn
 
 from jinja2 import BaseLoader, Environment, Undefined, pass_context
-from jinja2.runtime import Context
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import BlockReference, Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Cycler, Joiner, Namespace
 from markupsafe import Markup, escape
 
 from edge_api.schema.page_templates import CATALOGUE_FILE, TEMPLATES_FOLDER, read_notes
@@ -38,13 +42,88 @@ def read_language(build: Path) -> Language:
     return load_language(read_notes(build).get("lang", ENGLISH.code), compiled)
 
 
+PLAIN_TYPES: Final = (
+    str,
+    Markup,
+    int,
+    float,
+    list,
+    tuple,
+    dict,
+    MappingProxyType,
+    range,
+    date,
+    datetime,
+    timedelta,
+)
+"""Types of data whose public attributes the sandbox gives to templates, unless they change it."""
+_JINJA_FIELDS: Final[Mapping[type, Collection[str]]] = {
+    LoopContext: frozenset(
+        [
+            "index",
+            "index0",
+            "revindex",
+            "revindex0",
+            "first",
+            "last",
+            "length",
+            "depth",
+            "depth0",
+            "previtem",
+            "nextitem",
+            "cycle",
+            "changed",
+        ]
+    ),
+    Macro: frozenset(["name", "arguments", "catch_kwargs", "catch_varargs", "caller"]),
+    BlockReference: frozenset(["super"]),
+    Cycler: frozenset(["current", "next", "reset"]),
+}
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """A Jinja environment whose templates reach plain data and declared fields alone.
+
+    A class declares the attributes that templates may read in `template_fields`. Anything else
+    raises SecurityError.
+    """
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Return whether templates may read an attribute, whose value is given."""
+        return super().is_safe_attribute(obj, attr, value) and (
+            isinstance(obj, Namespace | Undefined)
+            or any(isinstance(obj, plain) and hasattr(plain, attr) for plain in PLAIN_TYPES)
+            # Members of a tuple are reached by their numbers too.
+            or (isinstance(obj, tuple) and attr in getattr(obj, "_fields", ()))
+            or attr in getattr(type(obj), "template_fields", _JINJA_FIELDS.get(type(obj), ()))
+        )
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        """Return whether templates may call a value: a safe method, a macro, a global function."""
+        # Jinja wraps `str.format` in a function that reads attributes through the sandbox.
+        method = getattr(obj, "__wrapped__", obj) if isinstance(obj, FunctionType) else obj
+        return (
+            isinstance(obj, Macro | BlockReference | LoopContext | Joiner | Undefined)
+            or any(obj is each for each in self.globals.values())
+            or (
+                isinstance(method, MethodType | BuiltinMethodType)
+                and self.is_safe_attribute(method.__self__, method.__name__, method)
+            )
+        )
+
+    def unsafe_undefined(self, obj: Any, attribute: str) -> NoReturn:
+        """Raise SecurityError, where Jinja returns a value that other themes show as nothing."""
+        kind = type(obj).__name__
+        raise SecurityError(f"templates may not read {attribute!r} of a value of type {kind!r}")
+
+
 def make_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> Environment:
     """Return the Jinja environment that renders the templates of the edge's pages.
 
     It is a sandbox, since a build may come from another machine: templates reach the values that
     they are given, change none, and nothing else of the process.
     """
-    environment = ImmutableSandboxedEnvironment(
+    environment = Sandbox(
         loader=loader,
         undefined=undefined,
         autoescape=True,
@@ -53,6 +132,8 @@ def make_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> E
         finalize=translate,
     )
     add_language_features(environment)
+    # Jinja's own `_` calls whatever a template has named `gettext`, past `is_safe_callable`.
+    environment.globals["_"] = environment.globals["gettext"]
     return environment
 
 

@@ -19,7 +19,7 @@ from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.posts import find_changes
 from edge_api.outbox import run_unless_conflict
 from edge_api.webhooks.endpoints import READ_ENABLED, format_event, make_deliveries
-from edge_api.webhooks.purges import DELAYS, FileStates, Purges, queue_purges
+from edge_api.webhooks.purges import FileStates, Purges
 
 _DERIVED_MEMBERS: Final = ("content_html", "readingMinutes")
 """Members of a post that may change with its neighbours or the program's version."""
@@ -54,28 +54,24 @@ class Announcer:
             return
         if build.head.site_url != self._builds.site_url:  # a mistake: every URL would differ
             return
-        purges = self._purges
-        files = await asyncio.to_thread(purges.read_states, build) if purges else None
-        row = await read_first(self._store, Read(ANNOUNCED_POSTS))
-        if row and row["index_digest"] != self._compared_digest:
-            # An older build is a rollback only if this edge compared the announced index last.
-            is_older = row["built_for"] > format_instant(build.head.built_for)
-            if is_older or row["index_digest"] == build.posts.digest:
-                self._compared_digest, self._compared_files = build.posts.digest, files
-                return
-        now = self._clock()
-        texts, others = await asyncio.to_thread(self._listener, build, row, now)
-        purge: tuple[Query, ...] = ()
-        if row and files is not None:
-            is_known = row["index_digest"] == self._compared_digest
-            before = self._compared_files if is_known else None
-            purge = queue_purges(before, files, self._builds.site_url, now)
-        others = (*others, *purge)
-        queries = await asyncio.to_thread(_make_queries, row, build, now, texts, others)
-        if await run_unless_conflict(self._store, *queries):  # else another edge was first
+        purges, before = self._purges, self._compared_files
+        files = await purges.read_states(build) if purges else None
+        row, now = await read_first(self._store, Read(ANNOUNCED_POSTS)), self._clock()
+        is_known = row is not None and row["index_digest"] == self._compared_digest
+        is_announced = row is not None and row["index_digest"] == build.posts.digest
+        # An older build is a rollback only if this edge compared the announced index last.
+        is_older = row is not None and row["built_for"] > format_instant(build.head.built_for)
+        queries: tuple[Query, ...] = ()
+        if is_known or not (is_announced or is_older):
+            texts, others = await asyncio.to_thread(self._listener, build, row, now)
+            queries = await asyncio.to_thread(_make_queries, row, build, now, texts, others)
+            before = before if is_known else None
+        # An edge that is late has given the CDN pages of its build before, whoever announced this.
+        if purges and row and files is not None and (self._compared_digest or not is_announced):
+            changed = None if before is None else dict(before.items() ^ files.items())
+            queries = (*queries, *purges.queue(now, changed))
+        if not queries or await run_unless_conflict(self._store, *queries):
             self._compared_digest, self._compared_files = build.posts.digest, files
-            if purges and purge:
-                asyncio.get_running_loop().call_later(DELAYS[0].total_seconds(), purges.wake)
 
 
 def _make_queries(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from uuid import NAMESPACE_URL, uuid5
 
 import orjson
 
@@ -15,7 +16,9 @@ from edge_api.db.query import (
     Delete,
     Filter,
     Insert,
+    InsertFromRead,
     Order,
+    Query,
     Read,
     RowCount,
     Store,
@@ -40,6 +43,9 @@ LEAD_CREATED: Final = "lead.created"
 SITE_CHANGED: Final = "site.changed"
 EVENTS: Final = (LEAD_CREATED, "post.published", "post.updated", "post.removed", SITE_CHANGED)
 """The events that an endpoint can choose."""
+PURGE_DELAYS: Final = (timedelta(seconds=1), timedelta(seconds=15))
+"""A purge is sent twice: meanwhile another process or machine may serve the build before, and the
+CDN would keep a page of that."""
 
 
 def format_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
@@ -72,6 +78,20 @@ KEY_PURPOSE: Final = "webhook secrets"
 
 ENABLED: Final = Filter("disabled_at", "is", None)
 READ_ENABLED: Final = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id"),))
+
+
+def queue_purge(
+    now: datetime, urls: Sequence[str] = (), endpoints: Read = READ_ENABLED
+) -> InsertFromRead:
+    """Return the query that queues the purge of addresses of a CDN; without any, of everything."""
+    instant, data = format_instant(now), {"everything": not urls, "urls": urls}
+    event = {
+        "event": SITE_CHANGED,
+        "subject_id": str(uuid5(NAMESPACE_URL, SITE_CHANGED)),
+        "body": format_event(SITE_CHANGED, instant, data),
+    }
+    events = [{**event, "due_at": format_instant(now + delay)} for delay in PURGE_DELAYS]
+    return InsertFromRead(endpoints, partial(make_deliveries, events, now))
 
 
 async def check_webhooks(store: Store) -> Check:
@@ -144,7 +164,7 @@ class Endpoints:
         given = {"url": url, "secret": encrypted, "events": " ".join(events)}
         row = WEBHOOK_ENDPOINTS.new_row(given, format_instant(now), partial(new_id, now))
         try:
-            await self._run("add", Insert(WEBHOOK_ENDPOINTS, [row]))
+            await self._run("add", Insert(WEBHOOK_ENDPOINTS, [row]), self._purge_all(row["id"]))
         except Problem as problem:
             if problem.code != "conflict":
                 raise
@@ -174,10 +194,14 @@ class Endpoints:
         await self._run("remove", Delete(WEBHOOK_ENDPOINTS, where_id(row["id"])), waiting)
 
     async def enable(self, endpoint_id: str) -> None:
-        """Enable an endpoint for events from now on. Raises Problem `not_found`."""
+        """Enable an endpoint for events from now on, and have its CDN forget everything.
+
+        Raises Problem `not_found`.
+        """
         row = await self._find(endpoint_id)
         values = {"disabled_at": None, "disabled_for": None}
-        await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
+        change = Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"]))
+        await self._run("enable", change, self._purge_all(row["id"]))
 
     async def pause(self, endpoint_id: str) -> None:
         """Disable an endpoint until it is enabled again; its waiting deliveries are kept.
@@ -194,7 +218,8 @@ class Endpoints:
     async def set_events(self, endpoint_id: str, events: Sequence[str]) -> None:
         """Set the events that an endpoint gets from now on. Raises Problem `not_found`."""
         row, values = await self._find(endpoint_id), {"events": " ".join(events)}
-        await self._run("choose", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
+        change = Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"]))
+        await self._run("choose", change, self._purge_all(row["id"]))
 
     async def rotate(
         self,
@@ -252,7 +277,8 @@ class Endpoints:
         row = await self._find(endpoint_id)
         one = where_id(delivery_id) if delivery_id else ()
         where = (Filter("endpoint_id", "eq", row["id"]), GIVEN_UP, *one)
-        return await self._run("discard", Delete(WEBHOOK_DELIVERIES, where))
+        change = Delete(WEBHOOK_DELIVERIES, where)
+        return await self._run("discard", change, self._purge_all(row["id"]))
 
     async def test(self, endpoint_id: str) -> "DeliveryResult":
         """Send a test event to an endpoint, disabled or not. Raises Problem `not_found`."""
@@ -261,7 +287,11 @@ class Endpoints:
         headers = sign(secrets_of(row, self._box, now), new_id(now), now, body)
         return await self._make_sender().post(row["url"], body, headers)
 
-    async def _run(self, verb: str, change: Insert | Update | Delete, *more: Delete) -> int:
+    def _purge_all(self, endpoint_id: str) -> InsertFromRead:
+        """Return the query that makes up the purges that an endpoint missed, if it chose them."""
+        return queue_purge(self._clock(), (), Read(WEBHOOK_ENDPOINTS, where=where_id(endpoint_id)))
+
+    async def _run(self, verb: str, change: Insert | Update | Delete, *more: Query) -> int:
         """Run a change with its entry in the audit log; return the number of rows changed."""
         where = () if isinstance(change, Insert) else change.where
         columns, now = (condition.column for condition in where), self._clock()

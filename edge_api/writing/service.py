@@ -3,12 +3,15 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from edge_api.auth.actor import ANYONE, Actor, Clock, audit_entry
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
-from edge_api.db.query import Store
+from edge_api.db.query import Query, Store
+from edge_api.journal.site_files import INDEX_HTML
 from edge_api.schema.environment import BUILD
 from edge_api.schema.writing import (
     UNCERTAIN,
@@ -21,6 +24,8 @@ from edge_api.schema.writing import (
 from edge_api.settings import Settings
 
 _log = logging.getLogger(__name__)
+Purge = Callable[[datetime, Iterable[str]], tuple[Query, ...]]
+"""Returns the query that has a CDN forget paths."""
 AUDITED: Final[frozenset[Operation]] = frozenset(
     {"save", "picture", "publish", "withdraw", "bin", "share"}
 )
@@ -37,7 +42,9 @@ _END_SECONDS: Final = 60.0
 class Writing:
     """The edge's end of the spool; it audits what the watcher wrote."""
 
-    def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
+    def __init__(self, settings: Settings, store: Store, clock: Clock, purge: Purge) -> None:
+        """`purge` is called for the paths of withdrawn posts."""
+        self._purge = purge
         self._is_on = settings.writing == "on"
         self._spool = Spool(locate_var(settings.database_url, settings.build_dir))
         self._store = store
@@ -87,13 +94,21 @@ class Writing:
         return answer
 
     async def _audit(self, request: WriteRequest, answer: WriteAnswer, actor: Actor) -> None:
-        """Store who wrote what, after the write: one that was done is never answered as failed."""
+        """Store who wrote what, after the write: one that was done is never answered as failed.
+
+        A CDN forgets the addresses of a post that was withdrawn, which answer 410 without a build.
+        """
         verb = "schedule" if request.at else request.operation
         slug = answer.source.slug if answer.source else request.slug or answer.path
+        now = self._clock()
         named = filter(None, (slug, answer.version or request.base))
-        entry = audit_entry(actor, verb, "posts", 1, self._clock(), *named)
+        entry = audit_entry(actor, verb, "posts", 1, now, *named)
+        is_withdrawal = request.operation == "withdraw"
+        files = self._spool.list_withdrawn() if is_withdrawal else frozenset()
+        ends = ("", INDEX_HTML, ".html")
+        paths = {f"/{name}".removesuffix(end) for name in files for end in ends}
         try:
-            await self._store.run(entry)
+            await self._store.run(entry, *self._purge(now, paths))
         except Problem as problem:
             _log.error("not in the audit log: %s: %s", dict(entry.rows[0]), problem.message)
 

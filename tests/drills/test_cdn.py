@@ -96,7 +96,10 @@ class Readers:
 async def test_a_cdn_answers_and_forgets(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """HTML and Markdown are never mixed, 95 % of views are its own, and purges show a new post."""
+    """HTML and Markdown are never mixed, 95 % of views are its own, and purges show a new post.
+
+    They take what a build changed and nothing else; after a build without an edge, everything.
+    """
     port, purge_port, hook_port = free_port(), free_port(), free_port()
     origin = f"http://127.0.0.1:{port}"
     bench = Workbench(tmp_path / "content", tmp_path / "build")
@@ -118,10 +121,12 @@ async def test_a_cdn_answers_and_forgets(
     )
     assert code == 0, complained
     with ExitStack() as stack:
-        edge = stack.enter_context(installation.serving())
+        serving = stack.enter_context(ExitStack())
+        edge = serving.enter_context(installation.serving())
         stack.enter_context(varnish(tmp_path, port, purge_port, edge.port))
         stack.enter_context(receiver(hook_port, purge_port, json.loads(said)["secret"]))
-        await check_readiness(edge)
+        await await_readiness(edge)
+        await await_deliveries(installation)
         async with ClientSession() as session:
             pages = list_paths(bench)
             readers = Readers(session, origin, pages)
@@ -130,13 +135,25 @@ async def test_a_cdn_answers_and_forgets(
             for path in NAMING_POSTS:
                 assert not await find(session, origin + path, "brand-new")
             bench.post("brand-new", day=time.strftime("%Y-%m-%d"), tags="[tag-1]")
+            for path in pages:
+                await is_kept(session, origin + path)
             before = list_inodes(bench.output / "current" / "site")
             swapped = await asyncio.to_thread(build, bench, origin)
             after = list_inodes(bench.output / "current" / "site")
             changed = [each for each in {*before, *after} if before.get(each) != after.get(each)]
-            by_edge = await wait_until_shown(session, f"http://127.0.0.1:{edge.port}") - swapped
-            by_varnish = await wait_until_shown(session, origin) - swapped
+            at_edge = f"http://127.0.0.1:{edge.port}"
+            by_edge = await wait_until_shown(session, at_edge, "brand-new") - swapped
+            by_varnish = await wait_until_shown(session, origin, "brand-new") - swapped
+            await await_deliveries(installation)
+            unchanged = await check_kept(session, origin, at_edge, pages, changed)
             await readers.read(views)
+            serving.close()
+            bench.post("newest", day=time.strftime("%Y-%m-%d"), tags="[tag-1]")
+            await asyncio.to_thread(build, bench, origin)
+            assert await is_kept(session, origin + unchanged[0])
+            serving.enter_context(installation.serving())
+            await wait_until_shown(session, origin, "newest")
+            assert not await is_kept(session, origin + unchanged[0])
     own, total = readers.views[True], readers.views.total()
     with capsys.disabled():
         print(  # noqa: T201  what a person wants of a drill
@@ -149,10 +166,61 @@ async def test_a_cdn_answers_and_forgets(
     assert own / total >= 0.95
 
 
-async def check_readiness(edge: ServedEdge) -> None:
-    """Ask for readiness, which finds that purges work."""
-    _, _, body = await asyncio.to_thread(edge.get, "/api/public/v1/readiness")
-    assert json.loads(body)["checks"]["cdn"]["status"] == "pass"
+async def await_readiness(edge: ServedEdge) -> None:
+    """Wait until the edge has found that purges work."""
+    check = {}
+    for _ in range(round(patience())):
+        _, _, body = await asyncio.to_thread(edge.get, "/api/public/v1/readiness")
+        check = json.loads(body)["checks"]["cdn"]
+        if check["status"] == "pass":
+            return
+        await asyncio.sleep(1)
+    raise AssertionError(check)
+
+
+async def check_kept(
+    session: ClientSession, origin: str, at_edge: str, pages: list[str], changed: list[str]
+) -> list[str]:
+    """Assert that Varnish kept what did not change, and has else what the edge has.
+
+    Return the pages that did not change; `changed` has names of files.
+    """
+    addresses = {name_address(each) for each in changed if not each.endswith(PACKED)}
+    unchanged = [each for each in pages if each not in addresses]
+    assert unchanged
+    for path in unchanged:
+        assert await is_kept(session, origin + path), path
+    for path in addresses:
+        assert await read(session, origin + path) == await read(session, at_edge + path), path
+    return unchanged
+
+
+async def await_deliveries(installation: Installation) -> None:
+    """Wait until no purge waits to be sent."""
+    for _ in range(round(patience())):
+        _, said, _ = await asyncio.to_thread(installation.run, "webhooks", "list", "--json")
+        if json.loads(said)[0]["waiting"] == 0:
+            return
+        await asyncio.sleep(1)
+    raise AssertionError(said)
+
+
+def name_address(name: str) -> str:
+    """Return the address of a file of the site."""
+    return quote(f"/{name}".removesuffix("index.html"))
+
+
+async def is_kept(session: ClientSession, url: str) -> bool:
+    """Return whether Varnish answers for an address without the edge."""
+    async with session.get(url, headers={"Accept": BROWSERS[0]}) as answer:
+        await answer.read()
+        return " " in answer.headers["X-Varnish"]
+
+
+async def read(session: ClientSession, url: str) -> tuple[int, bytes]:
+    """Return the status and the body of an answer."""
+    async with session.get(url, headers={"Accept": BROWSERS[0]}) as answer:
+        return answer.status, await answer.read()
 
 
 async def find(session: ClientSession, url: str, slug: str) -> bool:
@@ -161,11 +229,11 @@ async def find(session: ClientSession, url: str, slug: str) -> bool:
         return f"/{slug}/" in await answer.text()
 
 
-async def wait_until_shown(session: ClientSession, origin: str) -> float:
+async def wait_until_shown(session: ClientSession, origin: str, slug: str) -> float:
     """Return when the last of these addresses named the new post."""
     missing = [*NAMING_POSTS]
     for _ in range(round(patience() / 0.05)):
-        while missing and await find(session, origin + missing[0], "brand-new"):
+        while missing and await find(session, origin + missing[0], slug):
             missing.pop(0)
         if not missing:
             return time.time()

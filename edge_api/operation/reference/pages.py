@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from limits import parse_many
 from markdown_it import MarkdownIt
@@ -45,11 +45,14 @@ _FORMATTER: Final = CodeFormatter(nowrap=True)
 class ReferencePage:
     """One page of the reference."""
 
+    template_fields: ClassVar = frozenset(
+        ["path", "name", "title", "description", "markdown", "html", "entries", "prose"]
+    )
     path: str
     name: str  # shown in the list of pages
     title: str
     description: str
-    write: Callable[..., str]
+    _write: Callable[..., str]
     """Returns the text in Markdown; with `is_page`, the text that HTML is made from."""
 
     entries = ()  # for templates of builds before 1.0.2, which loop over it below `prose.html`
@@ -62,12 +65,12 @@ class ReferencePage:
     @property
     def markdown(self) -> str:
         """The page as a text in Markdown."""
-        return f"# {self.title}\n\n{self.description}\n\n{self.write(is_page=False)}\n"
+        return f"# {self.title}\n\n{self.description}\n\n{self._write(is_page=False)}\n"
 
     @property
     def html(self) -> Markup:
         """The text below title and description."""
-        return Markup(_MARKDOWN.render(self.write(is_page=True)))  # noqa: S704  ours alone
+        return Markup(_MARKDOWN.render(self._write(is_page=True)))  # noqa: S704  ours alone
 
 
 def _render_fence(_: Any, tokens: Any, index: int, *_rest: Any) -> str:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -12,6 +13,9 @@ from edge_api.journal.builds import BuildManager
 from edge_api.schema.environment import SettingsError
 from edge_api.settings import read_settings
 from edge_api.webhooks.endpoints import SITE_CHANGED, Endpoints
+from edge_api.webhooks.purges import Purges
+from tests.edge.site.conftest import RawClient
+from tests.edge.small_builds import make_post, point_at, write_build
 from tests.edge.store.samples import make_row
 
 pytestmark = pytest.mark.one_engine
@@ -19,6 +23,43 @@ pytestmark = pytest.mark.one_engine
 KEPT = "public, max-age=0, must-revalidate, s-maxage=120"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 READINESS = "/api/public/v1/readiness"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_only_the_spellings_of_a_purge_are_kept(
+    make_edge: Any, tmp_path: Path, method: str
+) -> None:
+    """The site links two spellings of some addresses; each other finds its file, unkept."""
+    page = "tags/c++/index.html"
+    point_at(tmp_path, write_build(tmp_path, "build-0001", [make_post("a")], {page: "c"}))
+    targets = {
+        "/journal/a/": KEPT,
+        "/tags/c++/": KEPT,
+        "/tags/c%2B%2B/": KEPT,
+        **dict.fromkeys(
+            ("/journal/%61/", "/journal/a/?", "/journal/a/?x", "/tags/c%2b%2b/", "/tags/c+%2B/"),
+            "private, no-cache",
+        ),
+    }
+    async with make_edge(BUILD_DIR=str(tmp_path), CDN_SECONDS="120") as edge:
+        host = urlsplit(edge.url)
+        client = RawClient(str(host.hostname), int(host.port or 0))
+        answers = {each: await client.send(each, method=method) for each in targets}
+
+    assert {each.status for each in answers.values()} == {200}
+    assert {path: each.headers["Cache-Control"] for path, each in answers.items()} == targets
+
+
+async def test_a_moved_page_is_redirected_without_being_kept(
+    make_edge: Any, tmp_path: Path
+) -> None:
+    """No purge names a former address."""
+    made = write_build(tmp_path, "build-0001", [make_post("a")], moved={"/old/": "/journal/a/"})
+    point_at(tmp_path, made)
+    async with make_edge(BUILD_DIR=str(tmp_path), CDN_SECONDS="120") as edge:
+        status, headers = await ask(edge, "/old/")
+
+    assert (status, headers["Cache-Control"]) == (308, "private, max-age=300")
 
 
 async def ask(edge: Any, path: str, accept: str = BROWSER) -> tuple[int, dict[str, str]]:
@@ -101,15 +142,16 @@ async def test_what_is_no_public_page_is_never_kept(make_edge: Any) -> None:
     assert {path: status for path, (status, _) in answers.items()} == paths
     caching = {path: headers["Cache-Control"] for path, (_, headers) in answers.items()}
     caching["posts"] = read
+    assert caching.pop("/search?q=words") == "public, no-cache"
     assert {path: each for path, each in caching.items() if not is_not_kept(each)} == {}
     assert caching[page.rstrip("/")] == "private, max-age=300"
     assert caching[f"{page}?utm_source=x"] == caching["/missing/"] == "private, no-cache"
 
 
 def is_not_kept(caching: str) -> bool:
-    """Return whether a shared cache must ask each time, if it keeps an answer (RFC 9111, 5.2.2)."""
-    asks = any(word in caching for word in ("private", "no-store", "no-cache"))
-    return asks and "s-maxage" not in caching
+    """Return whether no shared cache may keep an answer (RFC 9111, section 5.2.2)."""
+    is_refused = any(word in caching for word in ("private", "no-store"))
+    return is_refused and not any(word in caching for word in ("public", "s-maxage"))
 
 
 async def test_more_than_five_minutes_need_purges_that_work(
@@ -125,11 +167,13 @@ async def test_more_than_five_minutes_need_purges_that_work(
         return check["status"], headers["Cache-Control"].rpartition("=")[2]
 
     async with make_edge(BUILD_DIR=str(build_dir), CDN_SECONDS="3600") as edge:
-        endpoints = edge.service[Endpoints]
+        endpoints, purges = edge.service[Endpoints], edge.service[Purges]
         assert await look(edge) == ("warn", "300")
         await endpoints.add("https://93.184.216.34/leads")
         assert await look(edge) == ("warn", "300")
         row = await endpoints.add("https://93.184.216.34/purge", [SITE_CHANGED])
+        assert await look(edge) == ("warn", "300")
+        await purges.refresh()
         assert await look(edge) == ("pass", "3600")
         given = {
             "endpoint_id": row["id"],
@@ -139,8 +183,10 @@ async def test_more_than_five_minutes_need_purges_that_work(
         }
         failed = make_row(WEBHOOK_DELIVERIES, {**given, "last_answer": "answered 500"})
         await edge.service.store.run(Insert(WEBHOOK_DELIVERIES, [failed]))
+        await purges.refresh()
         assert await look(edge) == ("warn", "300")
         await endpoints.remove(row["id"])
+        await purges.refresh()
         assert await look(edge) == ("warn", "300")
 
 

@@ -1,6 +1,7 @@
 """A withdrawn post: its address answers 410 at once and from then on, whatever the builds have."""
 
 import asyncio
+import json
 import shutil
 import time
 from collections.abc import AsyncIterator
@@ -8,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.query import Read, Update, read_all, where_id
 from edge_api.journal.builds import BuildManager
+from edge_api.webhooks.endpoints import PURGE_DELAYS, SITE_CHANGED, Endpoints
 from tests.edge.conftest import CONTENT, EdgeMaker, RunningEdge, run_build
 from tests.edge.engines import ON_SQLITE
 from tests.edge.writing_process import writing
@@ -27,6 +31,7 @@ def folders(tmp_path: Path) -> dict[str, str]:
     run_build(tmp_path / "content", tmp_path / "build")
     return {
         "WRITING": "on",
+        "CDN_SECONDS": "60",
         "CONTENT_DIR": str(tmp_path / "content"),
         "BUILD_DIR": str(tmp_path / "build"),
     }
@@ -89,6 +94,25 @@ async def test_a_withdrawn_post_is_gone_at_once(journal: RunningEdge) -> None:
     async with journal.ask("HEAD", PAGE) as answer:
         assert answer.status == 410
     assert await status(journal, "/") == 200
+
+
+async def test_a_cdn_forgets_it_at_once(journal: RunningEdge) -> None:
+    """Its page and its Markdown, which it could keep until a later build; it keeps no 410."""
+    store, endpoints = journal.service.store, journal.service[Endpoints]
+    row = await endpoints.add("https://93.184.216.34/", ["post.removed"])
+    chosen = {"events": SITE_CHANGED}  # by another way, or all that it missed would be purged
+    await store.run(Update(WEBHOOK_ENDPOINTS, chosen, where_id(row["id"])))
+    await change(journal, "withdraw")
+    async with journal.ask("GET", PAGE) as answer:
+        assert (answer.status, answer.headers["Cache-Control"]) == (410, "private, no-cache")
+
+    base = journal.service.settings.site_url
+    deliveries = await read_all(store, Read(WEBHOOK_DELIVERIES))
+    assert len(deliveries) == len(PURGE_DELAYS)
+    for delivery in deliveries:
+        data = json.loads(delivery["body"])["data"]
+        assert not data["everything"]
+        assert {f"{base}{PAGE}", f"{base}{PAGE}index.md"} <= {*data["urls"]}
 
 
 async def test_it_stays_gone_after_builds_and_restarts(
