@@ -252,8 +252,8 @@ import asyncio, json, os, sys
 from tests.edge.test_pushed_builds import Journey, Path
 journey = Journey(Path(sys.argv[1]), sys.argv[2])
 os.mkdir(journey.folder / "edge/.fetched-of-another-pointer")
-for files in (json.load(sys.stdin), {}):
-    journey.build(1, **files)
+for number, files in enumerate((json.load(sys.stdin), {})):
+    journey.build(number, **files)
     journey.push()
     print(asyncio.run(journey.fetch()), sorted(os.listdir(journey.folder / "edge")))
 """
@@ -503,6 +503,7 @@ async def test_an_edge_without_content_follows_the_bucket(
         "BUILD_KEY": PUBLIC,
         "BUILD_DIR": str(journey.folder / "edge"),
         "CONTENT_DIR": str(journey.folder / "none"),
+        "SECRET_KEY": SECRET,
         "SITE_URL": SITE_URL,
     }
     (journey.folder / "edge").mkdir()
