@@ -142,11 +142,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         _alert(settings, began, checks, unknown - checks.keys())
     checks["others"] = [*health_errors, *backup_errors, *site_warnings, *machine_errors]
     # Readiness names `doctor`, whose own list has them.
-    found = [
-        error.removesuffix(": run doctor to list them")
-        for errors in checks.values()
-        for error in errors
-    ]
+    found = [e.removesuffix(": run doctor to list them") for each in checks.values() for e in each]
     # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):

@@ -1,5 +1,6 @@
 """Builds that travel: pushed to a bucket, fetched by an edge, and refused where they must be."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -9,8 +10,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Self
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -371,22 +373,36 @@ async def test_of_two_pushes_at_once_one_wins(
     assert b"Words 3." in journey.served()["posts.json"]
 
 
-async def test_a_clock_that_was_ahead_is_named(journey: Journey) -> None:
+class Ahead(datetime):
+    """A clock that is nine days ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        """Return its time."""
+        return super().now(tz) + timedelta(days=9)
+
+
+async def test_a_clock_that_was_ahead_is_named(
+    journey: Journey, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Edges go on while the pointer stays; one that is lost asks for a step at each edge."""
-    journey.build(1)
-    journey.push()
-    pointer = journey.read_pointer()
-    later = {"sequence": pointer.sequence + 10**9, "time": pointer.time + timedelta(seconds=10**6)}
-    private = Ed25519PrivateKey.from_private_bytes(read_key(PRIVATE, PRIVATE_PREFIX))
-    ahead = pointer.model_copy(update=later).sign(private)
-    (journey.bucket / POINTER).write_bytes(ahead)
+    for number in (1, 2):
+        journey.build(number, page=f"page {number}")
+        assert "clock" not in journey.push()
+    advice = "; the clock here is or was more than a day ahead: set it, and keep"
+    journey.build(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(push_command, "datetime", Ahead)
+        said = journey.push()
+    assert "; 0 old ones removed; the" in said  # they are minutes old
+    assert advice in said
     assert await journey.fetch() == ""
-    journey.build(2)
-    assert "the clock here is or was more than a day ahead: set it, and keep" in journey.push()
+    journey.build(4)
+    assert advice in journey.push()
     assert await journey.fetch() == ""
 
     (journey.bucket / POINTER).unlink()
-    journey.build(3)
+    journey.build(5)
     assert "clock" not in journey.push()
     assert ", and one with a higher number, of 20" in await journey.fetch()
     with pytest.raises(BucketError) as refused:
@@ -395,7 +411,7 @@ async def test_a_clock_that_was_ahead_is_named(journey: Journey) -> None:
     assert refused.value.detail.endswith(f" and its pointer is lost: rm {accepted})")
     accepted.unlink()
     assert await journey.fetch() == ""
-    assert b"Words 3." in journey.served()["posts.json"]
+    assert b"Words 5." in journey.served()["posts.json"]
 
 
 async def test_the_link_is_replaced_when_all_is_on_the_disk(
@@ -593,6 +609,10 @@ def test_commands_say_what_is_missing(
     assert "- no build has been fetched from BUILD_URL yet" in said
     assert "- BUILD_URL: it cannot be reached (" in said
     assert "CONTENT_DIR" not in said
+    journey.push()
+    asyncio.run(journey.make_edge("another secret of many characters").refresh())
+    assert edge_api.__main__.main(["doctor"]) == 1
+    assert "- shared drafts cannot be read, since they were pushed with" in capsys.readouterr().out
 
 
 @pytest.mark.size("test")

@@ -551,6 +551,7 @@ def test_the_doctor_names_files_that_are_held_back(good_bench: Workbench) -> Non
         said = " ".join(doctor.stdout.split())
         assert ("posts/one.md:4: `slug` is 'a b'; use letters" in said) is is_named
         assert ("readers see the former version until it is fixed" in said) is is_named
+        assert ("- 1 file of the content has errors - " in said) is is_named
 
 
 def test_sources_are_kept_apart_and_only_as_long_as_a_build_needs_them(
