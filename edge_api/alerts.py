@@ -1,7 +1,7 @@
-"""Alerts: the owner is told once that a check is bad for five minutes, and once that it is over.
+"""Alerts mail the owner once when a check has been bad for five minutes, and once when it passes.
 
 Mail goes straight to the relay, and not through the outbox: no row can be written where the
-database is away or the disk is full. For the same reason what was said is kept in memory, and in a
+database is away or the disk is full. For the same reason what was sent is kept in memory, and in a
 file beside the store or, where that cannot be written, in one that lies in memory too.
 """
 
@@ -71,9 +71,9 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Alerts:
-    """Tells the owner what one source has found, by mail and to ALERT_URL.
+    """Sends the owner what one source has found, by mail and to ALERT_URL.
 
-    Of several processes on one machine the one that holds a lock tells.
+    Of several processes on one machine the one that holds a lock sends.
     """
 
     def __init__(self, settings: Settings, clock: Clock, source: Source) -> None:
@@ -86,17 +86,17 @@ class Alerts:
         self._not_before: dict[str, datetime] = {}
 
     def close(self) -> None:
-        """Let another process tell."""
+        """Let another process send."""
         if self._lock is not None:
             self._lock.close()
 
     async def report(
         self, found: Mapping[str, str], unknown: AbstractSet[str] | None = frozenset()
     ) -> bool:
-        """Take the errors by check, and tell what changed; return whether all is well.
+        """Take the errors by check, and send what changed; return whether all is well.
 
         The checks `unknown` stay as they were; with `None` all but those found do. False too if
-        another process tells.
+        another process sends.
         """
         try:
             self._lock = self._lock or _open_lock(self._path)
@@ -229,7 +229,7 @@ def _list_places(path: Path) -> Sequence[Path]:
 
 
 def _read_state(path: Path) -> dict[str, Any]:
-    """Return the spells by check, and the checks that each way was told of."""
+    """Return the spells by check, and the checks that were sent each way."""
     with suppress(OSError, ValueError, TypeError):
         kept = filter(Path.exists, _list_places(path))
         newest = max(kept, key=lambda each: each.stat().st_mtime)
@@ -252,7 +252,7 @@ def _open_lock(state: Path, mode: str = "wb") -> IO[bytes]:
 
 
 def is_alerted_by_edge(settings: Settings) -> bool:
-    """Return whether an edge runs on this machine that tells what its own checks find."""
+    """Return whether an edge runs on this machine that sends what its own checks find."""
     try:
         # Not made here: root, who may run `doctor`, would own it.
         with _open_lock(_locate_state(settings, "edge"), "rb") as lock:

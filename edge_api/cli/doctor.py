@@ -102,7 +102,7 @@ PARAMS: Final = (
     Option(
         ["--alert"],
         is_flag=True,
-        help="tell OWNER_EMAIL and ALERT_URL what the last run found too, and what is over",
+        help="send OWNER_EMAIL and ALERT_URL what the last run found too, and what is over",
     ),
     JSON,
 )
@@ -117,7 +117,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         templates, found = open_templates(settings), [*error.errors, *find_mistakes(settings)]
     began = system_clock()
     logging.getLogger("edge_api").addHandler(logging.NullHandler())  # its errors are printed below
-    # A serving edge tells the owner of the first of each pair by itself.
+    # A serving edge alerts of health, backups and site warnings itself; --alert of the rest.
     health_errors, service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, backup_notes = report_verifications(settings, deep=arguments.deep)
     sender_notes: list[str] = []
@@ -153,7 +153,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         *sender_notes,
         *backup_notes,
         *(
-            ["without ALERT_URL nobody is told when the relay of mail is broken"]
+            ["without ALERT_URL nobody hears of it when the relay of mail is broken"]
             if has_one_way and not settings.is_loopback
             else []
         ),

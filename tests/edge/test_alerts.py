@@ -493,7 +493,7 @@ async def test_doctor_alerts_of_what_no_edge_can(installation: Installation) -> 
 
 def test_doctor_says_that_a_broken_relay_alerts_nobody(installation: Installation) -> None:
     """That is a note, and no error, where mail is set and others reach the site."""
-    sentence = "without ALERT_URL nobody is told when the relay of mail is broken"
+    sentence = "without ALERT_URL nobody hears of it when the relay of mail is broken"
     assert installation.run("migrate")[0] == 0
     mailed = installation.changed(SMTP_URL=f"maildir:{installation.folder}/mail")
     near, far = mailed.changed(), mailed.changed(SITE_URL="https://journal.invalid")

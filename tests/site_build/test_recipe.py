@@ -56,5 +56,5 @@ def test_the_recipe_names_every_file_that_the_program_reads_beside_itself() -> N
     """A change of a text that the code fills in is a change of the code."""
     for folder in SOURCES:
         files = {path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
-        others = {path for path in files if path.parent.name in {"static", "starter"}}
+        others = {path for path in files if {"static", "starter"} & set(path.parts)}
         assert files - others == {path for path in list_sources(folder) if path not in others}

@@ -13,8 +13,8 @@ from jinja2 import StrictUndefined, Template, Undefined
 from jinja2.exceptions import SecurityError
 
 from edge_api.auth.actor import new_id, system_clock
+from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.query import Insert
-from edge_api.db.tables import SUBSCRIBERS
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildManager
 from edge_api.mail.suppressions import UnsubscribeLinks
@@ -231,10 +231,10 @@ def find_faults(environment: Any, value: Any, place: str, steps: int) -> Iterato
     if not (is_declared or isinstance(value, (*PLAIN_TYPES, NoneType, tzinfo))):
         yield f"{place}: {kind}"
         return
-    members = value.items() if isinstance(value, Mapping) else ()
+    members = value if isinstance(value, Mapping) else {}
     if isinstance(value, list | tuple):
-        members = enumerate(value)
-    for key, member in members:
+        members = dict(enumerate(value))
+    for key, member in members.items():
         yield from find_faults(environment, member, f"{place}[{key!r}]", steps)
     for name in dir(value) if steps else ():
         if name.startswith("_"):
