@@ -310,6 +310,7 @@ async def test_the_rules_name_metrics_that_are_there(make_edge: Any) -> None:
         ("archive", "BACKUP_RECIPIENT", "", 0),
         ("archive", "BACKUP_RECIPIENT", str(Identity.generate().to_public()), 1),
     ],
+    ids=["replica", "backup", "unkeyed", "archive"],  # a new key in each process that collects
 )
 async def test_what_may_grow_old_has_no_age(
     part: str, setting: str, value: str, watched: int, make_edge: Any
