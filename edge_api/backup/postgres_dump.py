@@ -17,22 +17,22 @@ def dump_rows(url: str, target: Path) -> None:
     """Dump the store of one instant, and read the dump to its end. Raises StoreRefusal."""
     without_limits = f"--exclude-table-data={SCHEMA}.rate_*"  # counts of the last minutes
     options = ("--format=custom", f"--schema={SCHEMA}", f"--lock-wait-timeout={LOCK_SECONDS}s")
-    _run("pg_dump", url, *options, without_limits, f"--file={target}")
-    _run("pg_restore", None, f"--file={os.devnull}", str(target))
+    _run_program("pg_dump", url, *options, without_limits, f"--file={target}")
+    _run_program("pg_restore", None, f"--file={os.devnull}", str(target))
 
 
 def restore_rows(url: str, source: Path) -> None:
     """Restore a dump into a database without a store, wholly or not at all. Raises StoreRefusal."""
     options = ("--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction")
-    _run("pg_restore", url, *options, str(source))
+    _run_program("pg_restore", url, *options, str(source))
 
 
 def drop_rows(url: str) -> None:
     """Drop what was restored. Raises StoreRefusal."""
-    _run("psql", url, "--quiet", "--no-psqlrc", f"--command=DROP SCHEMA {SCHEMA} CASCADE")
+    _run_program("psql", url, "--quiet", "--no-psqlrc", f"--command=DROP SCHEMA {SCHEMA} CASCADE")
 
 
-def _run(program: str, url: str | None, *words: str) -> None:
+def _run_program(program: str, url: str | None, *words: str) -> None:
     command = (program, *words)
     environment = {**os.environ, "PGCONNECT_TIMEOUT": "10", "LC_ALL": "C"}
     if url is not None:
