@@ -129,7 +129,7 @@ FAULTS = {
     "index": ("the build was made for another SITE_URL", "What to do: run "),
     "mail": ("mail was given up: ", "mail retry sends it again"),
     "backup": ("the newest backup is older than 2 days", " backup, which names"),
-    "archive": ("the last archive failed", "/proc/none", " backup --all, which names"),
+    "archive": ("the last archive failed", "cannot take a backup", " backup --all, which names"),
     "certificate": ("expires in 10 days: run certbot renew and reload the proxy",),
     "code": ("the installed code has changed", "What to do: systemctl restart fore-edge"),
 }

@@ -650,7 +650,7 @@ def test_doctor_sees_a_build_for_another_site(installation: Installation) -> Non
     assert installation.run("migrate")[0] == 0
     code, said, _ = installation.changed(SITE_URL="https://journal.test").run("doctor")
 
-    mail, build, site, _ = said.splitlines()  # a new store does not miss a backup yet
+    mail, site, build, _ = said.splitlines()  # a new store does not miss a backup yet
     assert (code, build) == (
         1,
         "- the build was made for another SITE_URL: run python -m site_build build",
