@@ -108,8 +108,8 @@ class Alerts:
         self._state = self._state or _read_state(self._path)
         bad, sent, failure = self._find_steady(found, unknown), self._state["sent"], ""
         settings, now = self.settings, self._clock()
-        can_mail = settings.smtp_url and settings.owner_email
-        for way in (*(["mail"] if can_mail else []), *(["url"] if settings.alert_url else [])):
+        ways = {"mail": settings.smtp_url and settings.owner_email, "url": settings.alert_url}
+        for way in filter(ways.get, ways):
             before = sent.get(way, [])
             # A fault that could not be sent so far, and may be over, is not sent as a present one.
             after = [name for name in bad if name in found or name in before]

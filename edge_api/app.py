@@ -234,63 +234,43 @@ async def assemble(
             is_draining=lambda: health.draining,
         )
         agent_seen = asyncio.Event()
-        jobs = (
+        loops: list[Loop] = [each.run for each in metrics]
+        jobs: list[tuple[float, str, Loop | None]] = [
+            (WATCHER_POLL_SECONDS, "checking the watcher", publishing.refresh),
             (
-                REFRESH_SECONDS,
-                "announcing posts",
-                Announcer(store, clock, builds, mailings.announce, purges).announce,
+                VERIFY_SECONDS,
+                "verifying backups",
+                verification.verify_due if verification else None,
             ),
-            (QUEUE_SECONDS, "queueing the newsletter", partial(letters.queue, mailings)),
-            (FULL_GC_SECONDS, "collecting garbage", partial(asyncio.to_thread, gc_freeze)),
-            (PURGE_SECONDS, "looking whether purges work", purges.refresh),
-            (LOG_SECONDS, "logging checks", health.log_changes),
-            (LOG_SECONDS, "mailing the stats", partial(mailing.outbox.queue_week, store)),
-        )
+            (DELETE_EXPIRED_SECONDS, "deleting counted requests", limits.sweep if limits else None),
+            (EXCHANGE_SECONDS, "counting with other edges", limiter.exchange if limits else None),
+        ]
         # A command opens the service without `exclusive`: it dispatches nothing, and ends soon.
-        loops: list[Loop] = (
-            [
-                webhooks.run,
-                *(partial(every, *job) for job in jobs),
-                partial(
-                    every,
+        if exclusive:
+            alerts = stack.enter_context(closing(Alerts(settings, clock, "edge")))
+            jobs += [
+                (
+                    REFRESH_SECONDS,
+                    "announcing posts",
+                    Announcer(store, clock, builds, mailings.announce, purges).announce,
+                ),
+                (QUEUE_SECONDS, "queueing the newsletter", partial(letters.queue, mailings)),
+                (FULL_GC_SECONDS, "collecting garbage", partial(asyncio.to_thread, gc_freeze)),
+                (PURGE_SECONDS, "looking whether purges work", purges.refresh),
+                (LOG_SECONDS, "logging checks", health.log_changes),
+                (LOG_SECONDS, "mailing the stats", partial(mailing.outbox.queue_week, store)),
+                (
                     ALERT_SECONDS,
                     "alerting the owner",
-                    partial(
-                        look,
-                        stack.enter_context(closing(Alerts(settings, clock, "edge"))),
-                        health,
-                        publishing,
-                        service[MachineMonitor],
-                    ),
+                    partial(look, alerts, health, publishing, service[MachineMonitor]),
                 ),
-                partial(_warm, agent_seen, mcp, analyst.pool),
+                (FETCH_SECONDS, "fetching builds", remote.refresh if remote else None),
+                (POLL_SECONDS, "reading the mailbox", mailbox.read if mailbox else None),
             ]
-            if exclusive
-            else []
-        )
-        loops += [
-            *(
-                [partial(every, VERIFY_SECONDS, "verifying backups", verification.verify_due)]
-                if verification
-                else []
-            ),
-            *(
-                [partial(every, FETCH_SECONDS, "fetching builds", remote.refresh)]
-                if exclusive and remote
-                else []
-            ),
-            partial(every, WATCHER_POLL_SECONDS, "checking the watcher", publishing.refresh),
-            *(each.run for each in metrics),
-        ]
-        if limits:
-            loops += [
-                partial(every, DELETE_EXPIRED_SECONDS, "deleting counted requests", limits.sweep),
-                partial(every, EXCHANGE_SECONDS, "counting with other edges", limiter.exchange),
-            ]
-        if exclusive and settings.mail_dispatcher == "on":
-            loops.append(mailing.dispatcher.run)
-        if exclusive and mailbox:
-            loops.append(partial(every, POLL_SECONDS, "reading the mailbox", mailbox.read))
+            loops += [webhooks.run, partial(_warm, agent_seen, mcp, analyst.pool)]
+            if settings.mail_dispatcher == "on":
+                loops.append(mailing.dispatcher.run)
+        loops += [partial(every, seconds, name, job) for seconds, name, job in jobs if job]
         await stack.enter_async_context(background_jobs(service, loops, freeze))
         app = App(
             service,

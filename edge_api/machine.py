@@ -4,7 +4,7 @@ import math
 import shutil
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +29,15 @@ def name_unit() -> str:
         if Path("/etc/systemd/system", f"{named}.socket").exists():
             return named
     return "fore-edge"
+
+
+def check_units(shown: str) -> Iterator[str]:
+    """Yield a sentence for each installed unit that `systemctl show` does not call active."""
+    for block in filter(None, shown.split("\n\n")):
+        unit = dict(line.split("=", 1) for line in block.strip().splitlines())
+        if unit.get("LoadState") == "loaded" and unit["ActiveState"] != "active":
+            name = unit["Id"]
+            yield f"{name} is {unit['ActiveState']}: journalctl -u {name} says why; then restart it"
 
 
 def find_folders(settings: Settings) -> Mapping[str, Path]:

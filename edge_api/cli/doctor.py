@@ -41,7 +41,7 @@ from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
 from edge_api.journal.remote_builds import RemoteBuilds
-from edge_api.machine import MachineMonitor, make_context, name_unit
+from edge_api.machine import MachineMonitor, check_units, make_context, name_unit
 from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import check_relay
 from edge_api.newsletter.checks import check_sender, find_former_hosts
@@ -179,7 +179,7 @@ def _alert(
     checks: Mapping[str, Sequence[str]],
     unknown: AbstractSet[str] | None,
 ) -> None:
-    """Tell the owner what was found in the run that `began` then, be it a slow one."""
+    """Send the owner what was found in the run that `began` then, be it a slow one."""
     with closing(Alerts(settings, lambda: began, "doctor")) as alerts:
         asyncio.run(
             alerts.report(
@@ -406,15 +406,6 @@ def _check_machine(settings: Settings) -> Mapping[str, Sequence[str]]:
         **{each.partition(" is ")[0]: [each] for each in check_units(shown)},
         "clock": [*filter(None, [clock_error()])],
     }
-
-
-def check_units(shown: str) -> Iterator[str]:
-    """Yield a sentence for each installed unit that `systemctl show` does not call active."""
-    for block in filter(None, shown.split("\n\n")):
-        unit = dict(line.split("=", 1) for line in block.strip().splitlines())
-        if unit.get("LoadState") == "loaded" and unit["ActiveState"] != "active":
-            name = unit["Id"]
-            yield f"{name} is {unit['ActiveState']}: journalctl -u {name} says why; then restart it"
 
 
 async def _check_unreviewed_keys(assembly: Assembly) -> list[str]:

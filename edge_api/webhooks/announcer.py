@@ -68,7 +68,9 @@ class Announcer:
             before = before if is_known else None
         # An edge that is late has given the CDN pages of its build before, whoever announced this.
         if purges and row and files is not None and (self._compared_digest or not is_announced):
-            changed = None if before is None else dict(before.items() ^ files.items())
+            changed = (
+                None if before is None else {path for path, _ in before.items() ^ files.items()}
+            )
             queries = (*queries, *purges.queue(now, changed))
         if not queries or await run_unless_conflict(self._store, *queries):
             self._compared_digest, self._compared_files = build.posts.digest, files
