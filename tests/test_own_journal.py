@@ -25,6 +25,7 @@ def checkout(tmp_path: Path) -> Path:
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     (tmp_path / "tests" / "judges").mkdir()
     shutil.copy(ROOT / "tests" / "judges" / "README.md", tmp_path / "tests" / "judges")
+    (tmp_path / "tests" / "drills").symlink_to(ROOT / "tests" / "drills")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for path in ROOT.glob("[!.]*"):
         if path.name not in {"content", "pyproject.toml", "tests"}:
