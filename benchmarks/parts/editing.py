@@ -81,7 +81,7 @@ def measure(ground: Ground) -> Section:
         rows.append(_row(posts, edits, others, start))
         reached |= reach(posts, edits, others, start)
     for row in rows:
-        print(*row, flush=True)
+        print("; ".join(map("{} {}".format, _COLUMNS, row)), flush=True)
     return Section("An edit", _ABOUT, grids=(Grid("Edits", _COLUMNS, rows),), reached=reached)
 
 
