@@ -5,6 +5,7 @@ The watcher builds the ground's own site; the files of its posts are as before i
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -34,7 +35,9 @@ SETTLED: Final = 4.0
 """Seconds after an edit in which the watcher does what nobody waits for."""
 _PATIENCE: Final = 600.0
 """Seconds in which an edit has to be served: the first one may build the whole site."""
-_LOOK, _PAUSE = 0.002, 0.005
+_LOOK, _ASK, _PAUSE = 0.002, 0.01, 0.005
+"""Seconds between two looks at the file, two questions for the page, and two of others: what the
+edge takes to answer them counts as its swap's."""
 _ABOUT: Final = (
     f"The watcher with all cores and an edge on one, over the same site; {ROUNDS} edits, each of "
     "another post, in turn with Hugo's build after the same edit. Built: the page is in the site "
@@ -112,7 +115,9 @@ def _measure(ground: Ground, posts: int) -> tuple[list[Edit], list[Cost], Took]:
     site = Site(OURS, home, [])
     with ExitStack() as stack:
         kept = stack.enter_context(keeping(home / CONTENT))
-        other = prepare(OTHER, ground.folder / f"editing-{posts}", posts)
+        theirs = ground.folder / f"editing-{posts}"
+        shutil.rmtree(theirs, ignore_errors=True)  # a kept ground has that of an earlier run
+        other = prepare(OTHER, theirs, posts)
         build(other)
         edge = stack.enter_context(ground.edge("editing", posts=posts, leads=0))
         watcher = stack.enter_context(watching(home))
@@ -169,7 +174,7 @@ async def time_edit(site: Site, post: Path, text: str, edge: Edge, watcher: Serv
         built = look(watcher, began, before)
         done, before, began = watcher.processor_seconds(), _used(edge), time.perf_counter()
         while word not in await _read(session, _path(post)):
-            await _wait(_PAUSE, end, f"{post.stem} was not served")
+            await _wait(_ASK, end, f"{post.stem} was not served")
         swap = look(edge.server, began, before)
         await asyncio.sleep(1)
         beside.cancel()
