@@ -295,7 +295,12 @@ async def _stop_when_retired(
 async def print_startup(assembly: Assembly, arguments: Arguments, port: int) -> None:
     """Print the address, and the development key if only this machine can use it."""
     service, host = assembly.service, arguments.host
-    print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
+    # On this machine both are one address, which is printed once.
+    print(
+        "serving",
+        " on ".join(dict.fromkeys((service.settings.site_url, f"http://{host}:{port}"))),
+        flush=True,
+    )
     if port != (wanted := arguments.port or service.settings.port):
         print(f"PORT {wanted} has no effect: the socket of systemd is on {port}", flush=True)
     if service.settings.smtp_url:
