@@ -38,9 +38,9 @@ class Diagnostic(NamedTuple):
         Particulars are quoted texts, addresses, names of files, and numbers. A key of the front
         matter is a particular only if it is unknown.
         """
-        fault = re.sub("^`([a-z_]+)`(?! is no key)", r"\1", self.message.partition("; ")[0])
+        unquoted = re.sub("^`([a-z_]+)`(?! is not a front matter key)", r"\1", self.message)
         particulars = r"`+[^`]*`+|'[^']*'|\"[^\"]*\"|\S*[/.]\w\S*|[0-9][0-9,]*"
-        return f"{self.severity} {re.sub(particulars, '…', fault)}"
+        return f"{self.severity} {re.sub(particulars, '…', unquoted.partition('; ')[0])}"
 
     def __str__(self) -> str:
         """Return a line that the problem matchers of editors parse."""

@@ -48,7 +48,7 @@ def read_moment(text: str) -> date | datetime:
     if moment := _parse(text):
         return moment
     text = text.strip()
-    fixes = f"; write it as {DATE_FORMS}", ", which is on no calendar; fix the day or time"
+    fixes = f"; write it as {DATE_FORMS}", ", which is not a date; fix the day or time"
     raise ValueError(f"is {text[:40]!r}{fixes[bool(_ISO.fullmatch(text))]}")
 
 

@@ -213,17 +213,19 @@ class PageFrontMatter(BaseModel):
     excerpt: TextValue = Field("", description="Shown in lists in place of the description.")
     status: Status = Field(
         "published",
-        description="A draft is kept out of everything public; what is hidden is in no list.",
+        description="A draft is kept out of everything public; a hidden text is in no list.",
     )
     lang: LanguageTag = Field("", description="The language of the text, as a BCP 47 tag.")
-    author: TextValue = Field("", description="Who wrote it, where that is not the site's author.")
+    author: TextValue = Field("", description="The author, if not the site's author.")
     category: TextValue = Field(
         "", description="The one category that it is in, for Pelican's themes."
     )
     image: PictureLink = Field(
         "", description="A picture for its top and for lists, as a link to it."
     )
-    image_alt: TextValue = Field("", description="What the picture shows, for who does not see it.")
+    image_alt: TextValue = Field(
+        "", description="What the picture shows, for people who cannot see it."
+    )
     aliases: Annotated[tuple[AliasValue, ...], BeforeValidator(_require_list)] = Field(
         (), description="Its former slugs and paths, which lead to it."
     )

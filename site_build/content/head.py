@@ -381,7 +381,7 @@ def _explain_unknown(entry: HeadEntry) -> Fault:
     # An error, since an author who writes `draft: true` trusts that nobody will read the text.
     if entry.key in DRAFT_KEYS:
         fix = "write `status: draft` or `status: published`"
-        return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {fix}")
+        return Fault(entry.key_at, f"`{entry.key}` is not a front matter key; {fix}")
     if why := _WITHOUT_EFFECT.get(entry.key):
         return Fault(entry.key_at, f"`{entry.key}` has no effect: {why}", "warning")
     key = entry.key[:40]
@@ -392,7 +392,7 @@ def _explain_unknown(entry: HeadEntry) -> Fault:
         else f"the keys are {', '.join(KEYS)}, and those of FRONT_MATTER_EXTRA"
     )
     return Fault(
-        entry.key_at, f"`{shorten(entry.key)}` is no key of the front matter; {fix}", "warning"
+        entry.key_at, f"`{shorten(entry.key)}` is not a front matter key; {fix}", "warning"
     )
 
 

@@ -63,7 +63,7 @@ def test_an_error_covers_the_page_until_it_is_fixed(
     error = page.get_by_role("alert")
     expect(error).to_contain_text("1 error to fix")
     expect(error).to_contain_text("content/posts/morning.md:4:7")
-    expect(error).to_contain_text("is on no calendar; fix the day or time")
+    expect(error).to_contain_text("is not a date; fix the day or time")
     expect(page.get_by_text("The lamp is lit.")).to_be_visible()
 
     shown.bench.post("morning", "2026-02-28", "The lamp is out.")

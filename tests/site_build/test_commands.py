@@ -197,7 +197,7 @@ def test_terminal_escapes_are_neutralized(content: Path) -> None:
     result = start("check", "--content", content, env={"PYTHONIOENCODING": "ascii"}).stdout
 
     assert "\x1b" not in result
-    assert r"`\ufffd[31m\ufffdkey [red]\xe9` is no key of the front matter" in result
+    assert r"`\ufffd[31m\ufffdkey [red]\xe9` is not a front matter key" in result
 
 
 def test_a_closed_pipe_ends_the_command_quietly(content: Path) -> None:
@@ -285,7 +285,7 @@ def test_build_of_bad_content(content: Path, run: Run) -> None:
     result = build(run, content)
 
     assert (result.status, result.err) == (3, "")
-    assert f"{content}/posts/b.md:2:1  warning  `titel` is no key" in result.out
+    assert f"{content}/posts/b.md:2:1  warning  `titel` is not a front matter key" in result.out
     assert result.out.splitlines()[-1] == (
         "1 file has errors: posts/b.md; 0 shown in the former version, 1 left out"
     )

@@ -15,7 +15,7 @@ BODY = "Words."
 FAULTS: dict[str, tuple[str, str, int, str]] = {
     # A head, or none where the fault is in the body; the body; the line of the file or of the body.
     "no-title": ("slug: no-title\ndate: 2026-03-01", BODY, 1, "`title` is missing; add a line"),
-    "bad-date": ("title: A\nslug: bad-date\ndate: 2026-02-30", BODY, 4, "on no calendar"),
+    "bad-date": ("title: A\nslug: bad-date\ndate: 2026-02-30", BODY, 4, "is not a date"),
     "date-order": ("title: A\nslug: date-order\ndate: 1.3.2026", BODY, 4, "is read as 2026-01-03"),
     "colon": ('title: "A": B\nslug: colon\ndate: 2026-03-01', BODY, 2, "a second colon stands"),
     "quote": ('title: "A\nslug: quote\ndate: 2026-03-01', BODY, 2, "a quote is never closed"),

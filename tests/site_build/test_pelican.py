@@ -212,7 +212,7 @@ def test_aliases_of_a_plugin(journal: Path) -> None:
     """A key that the settings declare reaches its plugin; an undeclared one is reported."""
     settings = f'{PLAIN}THEME = "simple"\nPLUGINS = ["pelican_alias"]\n'
     made = build(journal, settings)
-    assert "`alias` is no key of the front matter" in made.stdout
+    assert "`alias` is not a front matter key" in made.stdout
     assert not (site(journal) / "old").exists()
 
     made = build(journal, f'{settings}FRONT_MATTER_EXTRA = ["alias"]\n')
@@ -480,7 +480,7 @@ def _tell_pages(pages: list[TemplateTarget]) -> Iterator[str]:
         given.setdefault(str(page.template.name), set()).update(page.own)
     for name, values in sorted(given.items()):
         plain = sorted(value for value in values if "_page" not in value or value == "page_name")
-        leaves = {"articles_page"} & values and ", and the leaf"
+        leaves = {"articles_page"} & values and ", and the pagination values"
         yield f"| `{name}` | {_quote(plain)}{leaves or ''} |"
     shared = sorted(name for name in pages[0].shared if not name.isupper())
     yield f"| every template | {_quote(shared)} |"

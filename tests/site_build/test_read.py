@@ -215,7 +215,7 @@ BAD = {
         "6:1  error  `description` says the same as `summary`, which line 5 has; keep one of them"
     ),
     post(HEAD + "draft: true\n"): (
-        "5:1  error  `draft` is no key of the front matter; write `status: draft` or "
+        "5:1  error  `draft` is not a front matter key; write `status: draft` or "
         "`status: published`"
     ),
     post(HEAD.replace("Hello", "")): "2:7  error  `title` is empty; fill it in",
@@ -251,7 +251,7 @@ BAD = {
     post(HEAD.replace("2026-03-01", "[5]")): f"4:7  error  `date` is a list; {FORMS}",
     post(HEAD.replace("2026-03-01", "")): f"4:6  error  `date` is empty; {FORMS}",
     post(HEAD.replace("2026-03-01", "2026-13-45")): (
-        "4:7  error  `date` is '2026-13-45', which is on no calendar; fix the day or time"
+        "4:7  error  `date` is '2026-13-45', which is not a date; fix the day or time"
     ),
     post(HEAD.replace("2026-03-01", "0001-01-01T00:00:00+02:00")): (
         "4:7  error  `date` lies outside the years 1 to 9999; fix the year"
@@ -297,9 +297,9 @@ def test_errors_of_front_matter(raw: bytes, finding: str) -> None:
 @pytest.mark.parametrize(
     ("head", "finding"),
     [
-        ("sumary: a\n", "5:1  warning  `sumary` is no key of the front matter; did you mean"),
-        ("Tag: a\n", "5:1  warning  `tag` is no key of the front matter; did you mean `tags`?"),
-        ("xyzzy: a\n", "5:1  warning  `xyzzy` is no key of the front matter; the keys are aliase"),
+        ("sumary: a\n", "5:1  warning  `sumary` is not a front matter key; did you mean"),
+        ("Tag: a\n", "5:1  warning  `tag` is not a front matter key; did you mean `tags`?"),
+        ("xyzzy: a\n", "5:1  warning  `xyzzy` is not a front matter key; the keys are aliase"),
         (
             f"description: {'a' * 161}\n",
             "5:14  warning  `description` has 161 characters; shorten it to 160",

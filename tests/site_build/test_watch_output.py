@@ -50,7 +50,7 @@ def refuse(*findings: Diagnostic) -> ReleaseEvent:
 
 OLD = find("a.md", 7), find("b.md", 9), find("b.md", 30)
 ERROR = find("c.md", 1, "the file is empty; fill it", "error")
-TITLE = find("a.md", 2, "`titel` is no key of the front matter; did you mean `title`?")
+TITLE = find("a.md", 2, "`titel` is not a front matter key; did you mean `title`?")
 
 
 @pytest.mark.parametrize(
