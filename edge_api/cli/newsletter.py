@@ -98,13 +98,15 @@ async def run(arguments: Arguments, settings: Settings) -> int:
             raise Problem("invalid", f"{arguments.file}: {about}") from None
     refused = [line for line in lines if line.reason]
     for line in refused:
-        sys.stderr.write(f"line {line.number}: {printable(line.email)} {printable(line.reason)}\n")
+        sys.stderr.write(
+            f"line {line.number}: '{printable(line.email)}' {printable(line.reason)}\n"
+        )
     taken = len(lines) - len(refused)
-    print(f"{taken} subscriber{'s' * (taken != 1)} taken, {len(refused)} not")
+    print(f"{taken} subscriber{'s' * (taken != 1)} imported, {len(refused)} skipped")
     if lines and {"uuid", "attributes"} <= lines[0].values.keys():
         print(
             "this looks like an export of listmonk, whose status is that of the address alone: who "
-            "left the list or never confirmed was taken too, unless the page of the list was "
+            "left the list or never confirmed was imported too, unless the page of the list was "
             "filtered before the export, as with ?subscription_status=confirmed"
         )
     return 1 if refused else 0

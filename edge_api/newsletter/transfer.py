@@ -152,12 +152,13 @@ def _read_line(number: int, values: Mapping[str, str], seen: dict[str, int], fau
         return Line(number, typed, values, fault)
     try:
         if "\ufffd" in typed:
-            raise ValueError("save the list as UTF-8")  # noqa: TRY301  as for another fault
+            raise ValueError("not UTF-8: save the list as UTF-8")  # noqa: TRY301  as for another fault
         line = Line(number, normalize_address(typed), values)
         if reason := undeliverable_reason(typed):
             raise ValueError(reason)  # noqa: TRY301
     except ValueError as error:
-        return Line(number, typed, values, f"is no address: {error}")
+        # One kind of error begins with "not", the other with "The address".
+        return Line(number, typed, values, f"is {error}".removeprefix("is The address "))
     first = seen.setdefault(line.email, number)
     if first != number:
         line.reason = f"is the same as line {first}"
@@ -193,7 +194,8 @@ def _store(
         reasons = {
             "is suppressed here: it wants no mail, or takes none": line.email in suppressed,
             "is subscribed already": here == "active",
-            f"left here: it is {here}": here in ("ended", "bounced"),
+            "is unsubscribed here": here == "ended",
+            "bounced here": here == "bounced",
             "was erased here": marks[line.email] in erased and not here,
         }
         line.reason = next((text for text, is_so in reasons.items() if is_so), "")

@@ -142,14 +142,14 @@ async def test_nobody_is_revived(store: Store, take: Any, clock: MovableClock) -
     text = "email\n" + "".join(f"{name}@readers-club.net\n" for name in names.split(" "))
 
     assert await take(f"{text}no address\nNEW@readers-club.net\na@example.org\n") == {
-        2: "left here: it is ended",
-        3: "left here: it is bounced",
+        2: "is unsubscribed here",
+        3: "bounced here",
         4: "is subscribed already",
         6: "was erased here",
         7: "is suppressed here: it wants no mail, or takes none",
-        9: "is no address: not a valid e-mail address",
+        9: "is not a valid e-mail address",
         10: "is the same as line 8",
-        11: "is no address: The address is in a domain that is reserved and receives no mail",
+        11: "is in a domain that is reserved and receives no mail",
     }
     active = [row["email"] for row in await rows(store) if row["status"] == "active"]
     assert active == [f"{name}@readers-club.net" for name in ("here", "new", "waits")]
@@ -260,7 +260,7 @@ async def test_a_list_with_nul(store: Store, take: Any) -> None:
     assert [(row["email"], row["consent"]) for row in await rows(store)] == [
         ("ann@x.net", "I\ufffddo")
     ]
-    assert reasons == {3: "is no address: save the list as UTF-8"}
+    assert reasons == {3: "is not UTF-8: save the list as UTF-8"}
 
 
 @pytest.mark.one_engine
@@ -274,8 +274,8 @@ def test_a_list_in_another_encoding(
     assert main(["migrate"]) == 0
     assert main(["newsletter", "import", str(file)]) == 1
     said = capsys.readouterr()
-    assert said.out.endswith("1 subscriber taken, 1 not\n")
-    assert said.err.startswith("line 3: j\ufffd@x.net is no address: ")
+    assert said.out.endswith("1 subscriber imported, 1 skipped\n")
+    assert said.err.startswith("line 3: 'j\ufffd@x.net' is not UTF-8: save ")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
@@ -317,10 +317,10 @@ def test_the_commands(
         status = main(["newsletter", "import", str(file)])
         said = capsys.readouterr()
         if store == "one":
-            assert (status, said.out) == (1, "1 subscriber taken, 1 not\n")
-            assert said.err == "line 3: wrong is no address: not a valid e-mail address\n"
+            assert (status, said.out) == (1, "1 subscriber imported, 1 skipped\n")
+            assert said.err == "line 3: 'wrong' is not a valid e-mail address\n"
         else:
-            assert (status, said.out, said.err) == (0, "1 subscriber taken, 0 not\n", "")
+            assert (status, said.out, said.err) == (0, "1 subscriber imported, 0 skipped\n", "")
         assert main(["newsletter", "export"]) == 0
         text = capsys.readouterr().out
         assert "+ann@readers-club.net,active," in text
