@@ -262,9 +262,8 @@ def confirm_scopes(chosen: Iterable[str]) -> tuple[str, ...]:
         raise Problem(
             "invalid",
             sentence(
-                "To publish and to read enquiries at once takes one more choice, %(word)s: an "
-                "enquiry is a stranger's text, which an agent reads: it may tell the agent what to "
-                "publish",
+                "A key that can both publish and read enquiries also needs %(word)s: a stranger's "
+                "enquiry could tell the agent what to publish",
                 word=PUBLISH_WITH_ENQUIRIES,
             ),
         )

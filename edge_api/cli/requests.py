@@ -98,7 +98,7 @@ async def run(arguments: Arguments, settings: Settings) -> int:
                     f"{'never' if end == NO_END else end[:16]}"
                 )
                 if not arguments.scopes:
-                    print("what it asked for beyond that is given only by name, with --scopes")
+                    print("to grant more, name the scopes with --scopes")
             case "deny":
                 print(f"{(await decisions.deny(arguments.id))['id']} is denied")
     return 0

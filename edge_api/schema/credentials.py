@@ -104,7 +104,7 @@ SCOPES: Mapping[Scope, str] = {
     "subscribers:write": sentence("ask addresses by mail whether they want the newsletter"),
     "stats:read": sentence("read how many people and programs read the site, without names"),
     "metrics:read": sentence("read figures of the service, without names"),
-    "mcp": sentence("call the MCP endpoint, which opens nothing by itself"),
+    "mcp": sentence("call the MCP endpoint, which gives access to nothing by itself"),
 }
 """Each scope, and its permission as the end of a sentence that begins "lets its holder"."""
 assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  the type repeats the keys

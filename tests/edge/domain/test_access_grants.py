@@ -398,7 +398,7 @@ def test_the_command_gives_posts_and_says_so(
     usual, named, token = filed(scopes=ALL), filed(scopes=ALL), filed(type="access_token")
     approved = run_command("requests", "approve", usual)
     assert approved.out.startswith(f"{usual} is approved with posts:read; its claim token")
-    assert "what it asked for beyond that is given only by name, with --scopes" in approved.out
+    assert "to grant more, name the scopes with --scopes" in approved.out
     for words in (
         ("--expires", "2020-01-01"),
         ("--expires", "soon"),

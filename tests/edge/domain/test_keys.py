@@ -113,9 +113,8 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
         (
             NewKey("a", scopes=("posts:publish", "admin:read")),
             (
-                "To publish and to read enquiries at once takes one more choice, "
-                "publish-with-enquiries: an enquiry is a stranger's text, which an agent reads: it "
-                "may tell the agent what to publish"
+                "A key that can both publish and read enquiries also needs publish-with-enquiries: "
+                "a stranger's enquiry could tell the agent what to publish"
             ),
         ),
         (
