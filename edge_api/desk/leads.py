@@ -104,7 +104,7 @@ async def show_inbox(visit: Visit) -> Values:
 
 def format_count(number: int) -> str:
     """Format a number of people as the boxes show it."""
-    return f"{MAX_COUNTED_LEADS - 1}+" if number >= MAX_COUNTED_LEADS else str(number)
+    return f"{number:,}{'+' if number >= MAX_COUNTED_LEADS else ''}"
 
 
 async def export_csv(visit: Visit) -> OperationResult:

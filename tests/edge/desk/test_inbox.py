@@ -183,9 +183,9 @@ async def test_pages_end_and_say_so(owner: Browser) -> None:
         assert "pages end here" not in before.said
         assert str(before.one("a[rel=next]").attributes["href"]).endswith(f"page={last}")
     assert "All 200+" in shown.said  # as many as a search lists
-    assert "New 999+" in (await owner.get(INBOX)).said
+    assert "New 1,000+" in (await owner.get(INBOX)).said
     assert (
-        "of 999+"
+        "of 1,000+"
         in (await owner.get(str(shown.one(".who").attributes["href"]).partition("?")[0])).said
     )
 
