@@ -134,7 +134,7 @@ class Settings:
         "requests to create a lead, to ask for access or to claim it, for one address",
     )
     rate_analyze: str = _setting(
-        _rate, "10/minute;100/day", "documents analysed for one address or credential"
+        _rate, "10/minute;100/day", "documents analyzed for one address or credential"
     )
     rate_authenticated: str = _setting(_rate, "600/minute", "requests for one credential")
     rate_failed_auth: str = _setting(

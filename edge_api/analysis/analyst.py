@@ -174,7 +174,7 @@ class WorkerPool:
         Raises Problem `unavailable` for a full queue, or a job that takes too much time or memory.
         """
         if self._is_closed or (self._slots.locked() and self._waiting >= self._queue):
-            raise unavailable("Too many documents are being analysed: try again in a moment")
+            raise unavailable("Too many documents are being analyzed: try again in a moment")
         now = asyncio.get_running_loop().time
         deadline = now() + self._seconds
         self._waiting += 1
@@ -213,7 +213,7 @@ class WorkerPool:
                     return await self._request(self._idle.pop(), job, seconds)
             return await self._request(await self._start(), job, seconds)
         except JobNotReceivedError:
-            raise unavailable("Documents cannot be analysed now") from None
+            raise unavailable("Documents cannot be analyzed now") from None
         except (TimeoutError, EOFError):
             raise unavailable(
                 "The document takes more time or memory than there is for one"
@@ -312,8 +312,8 @@ class Analyst:
         job = replace(job, language=language, terms=max(keywords, SEARCH_TERMS))
         answer: Json = orjson.loads(await self.pool.run(orjson.dumps(job)))
         if "fault" in answer:
-            _log.error("a document could not be analysed: %s", answer["fault"])
-            raise unavailable("The document cannot be analysed")
+            _log.error("a document could not be analyzed: %s", answer["fault"])
+            raise unavailable("The document cannot be analyzed")
         report = answer["report"]
         found = [Keyword(**each) for each in report["keywords"]]
         build, related = self._builds.current, list[RelatedEntry]()

@@ -283,7 +283,7 @@ def _summary(score: int, metrics: TextMetrics, signals: Mapping[SignalName, Sign
     )
     scores = {name: each.score for name, each in signals.items() if each.findings}
     weakest = min(scores, key=lambda name: scores[name] or 0, default="").replace("_", " ")
-    return f"{summary} Most is to be gained in {weakest}." if weakest else summary
+    return f"{summary} Improve {weakest} first." if weakest else summary
 
 
 def _count(number: int, noun: str) -> str:

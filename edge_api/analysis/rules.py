@@ -185,7 +185,7 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
         "substance": Rule(
             lambda facts: ramp(facts.words, SHORT_TEXT, 50),
             "the text has {words} words",
-            f"Say more: from {SHORT_TEXT} words on, an answer can quote a text in its context.",
+            f"Say more: with {SHORT_TEXT} words or more, an answer can quote the text in context.",
             weight=2,
         ),
         "sections": Rule(

@@ -188,7 +188,7 @@ async def test_a_worker_that_takes_too_long_to_start_is_ended(
     monkeypatch.setattr("edge_api.analysis.analyst.STARTUP_TIMEOUT_SECONDS", 0.5)
     pool = make_pool(size=1, command=command(f"import time; time.sleep(30)\n{STUCK}"))
 
-    assert "cannot be analysed now" in (await refusal(pool.run(b"quick"))).message
+    assert "cannot be analyzed now" in (await refusal(pool.run(b"quick"))).message
     assert pool.pids == set()
 
 
@@ -262,7 +262,7 @@ async def test_a_worker_that_does_not_start_is_reported(make_pool: PoolMaker) ->
     """A worker that ends at once is no worker."""
     pool = make_pool(command=command("raise SystemExit(3)"))
 
-    assert "cannot be analysed now" in (await refusal(pool.run(JOB))).message
+    assert "cannot be analyzed now" in (await refusal(pool.run(JOB))).message
 
 
 async def test_the_memory_of_a_worker_is_limited(make_pool: PoolMaker) -> None:
