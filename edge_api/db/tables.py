@@ -200,7 +200,7 @@ LEADS = Table(
 EMAIL_SEND_LOG = Table(
     "email_send_log",
     EmailSendLogRow,
-    "What became of each message, one row a transition.",
+    "What happened to each message: one row per change of status.",
     (
         Index("email_send_log_recent", ("-created_at", "-id")),
         Index("email_send_log_recipient", ("recipient_email",)),

@@ -105,7 +105,7 @@ def test_every_administrative_column_is_documented() -> None:
             write_row(f"`{each.name}`", each.kind, state_absence(each), state_bounds(each))
             for each in columns
         ]
-        body = write_row("column", "kind", "without it", "what it holds") + "|---|---|---|---|\n"
+        body = write_row("column", "kind", "default", "what it holds") + "|---|---|---|---|\n"
 
         assert missing("api.md", [f"{head}\n{body}{''.join(rows)}"]) == []
 
