@@ -59,9 +59,9 @@ REFUSED: Mapping[str, str] = {
     "SUMMARY_END_SUFFIX": "the summary of a post is its description",
     "DATE_FORMATS": "DEFAULT_DATE_FORMAT is for every language",
     "DEFAULT_DATE": "each post has a date of its own",
-    "DEFAULT_METADATA": "each file says its own",
-    "PATH_METADATA": "each file says its own; FILENAME_METADATA is read",
-    "ARTICLE_PERMALINK_STRUCTURE": "ARTICLE_URL says the address",
+    "DEFAULT_METADATA": "each file has its own",
+    "PATH_METADATA": "each file has its own; FILENAME_METADATA is read",
+    "ARTICLE_PERMALINK_STRUCTURE": "ARTICLE_URL sets the address",
     "ARTICLE_ORDER_BY": "posts are listed by their dates",
     "PAGE_ORDER_BY": "pages are listed by their slugs",
     **{
