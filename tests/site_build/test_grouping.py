@@ -15,7 +15,7 @@ __all__ = ["content", "run"]
 KINDS = [
     ("broken link: no page at `/a/`; did you mean /b/?", "broken link: no page at `/c d/`; fix it"),
     ("`date` is '2026-1-1'; write it as 2026-03-01", "`date` is 'May'; write it as 2026-03-01"),
-    ("`titel` is not a front matter key; did you mean `title`?", "`x` is not a front matter"),
+    ("`titel` is not a front matter key; did you mean `title`?", "`x` is not a front matter key"),
     ("`summary` has 198 characters; shorten it", "`summary` has 1,980 characters; shorten it"),
     ("the link leads to a.md, which appears on 2026-01-01", "the link leads to b/c.md, which app"),
     ("`<div>` is not closed; write `</div>`", "`<p>` is not closed; write `</p>`"),
