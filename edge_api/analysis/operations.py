@@ -164,7 +164,7 @@ async def analyze(
         # An enquiry may tell an agent to send what it has read to such an address.
         raise Problem(
             "forbidden",
-            "url: a credential that publishes and reads enquiries can analyse pages of this site "
+            "url: a credential that publishes and reads enquiries can analyze pages of this site "
             "alone; send the document itself, or use another credential",
         )
     job = Job(kind, getattr(given, kind)) if kind else given.url

@@ -267,7 +267,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         name="list_leads",
         path=PATH,
         summary="List recent leads, newest first",
-        description="Leads that were recognised as spam are left out.",
+        description="Leads that were recognized as spam are left out.",
         tag="leads",
         credential="required",
         scope="leads:read",
@@ -287,7 +287,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 name="list_leads",
                 title="List recent leads",
                 description="List the newest enquiries, newest first, with names, addresses and "
-                "messages. What was recognised as spam is left out.",
+                "messages. What was recognized as spam is left out.",
             ),
         ),
     ),
