@@ -114,7 +114,7 @@ def make_archive(arguments: Arguments, settings: Settings) -> int:
         f"{'with the passphrase' if passphrase else 'for BACKUP_RECIPIENT'}",
         *(f"removed {path}, which was older" for path in removed),
         *(
-            "it lies on the disk of the journal: copy it to another machine"
+            "it is on the same disk as the journal: copy it to another machine"
             for folder in (target.parent,)
             if folder.stat().st_dev == Path.cwd().stat().st_dev
         ),
