@@ -8,11 +8,22 @@ import signal
 import sys
 import time
 from asyncio.subprocess import DEVNULL
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
+
+from watchfiles import awatch
 
 from edge_api.admin.privacy import Retention
 from edge_api.auth.actor import Clock
@@ -185,7 +196,9 @@ async def check_remote(remote: RemoteBuilds) -> Check:
 
 
 REFRESH_SECONDS: Final = 0.5
-"""The interval of checks for a new build, which is served within a second."""
+"""The interval of checks for a new build where no event of the file system tells of it."""
+_STEP_MS: Final = 20
+"""The interval at which events are collected: they are passed on after one without another."""
 WATCHER_POLL_SECONDS: Final = 10.0
 """The interval of checks of the watcher's heartbeat and the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
@@ -209,11 +222,6 @@ async def background_jobs(
     retention = Retention(service.store, service.clock, service.settings)
     store, oauth = service.store, service[OAuthServer]
     jobs: tuple[tuple[float, str, Callable[[], Awaitable[object]]], ...] = (
-        (
-            REFRESH_SECONDS,
-            "looking for a new build",
-            partial(_refresh_build, service[BuildManager], freeze),
-        ),
         (5, "noting when keys were used", service.authenticator.flush),
         (
             DELETE_EXPIRED_SECONDS,
@@ -226,7 +234,16 @@ async def background_jobs(
         (SWEEP_SECONDS, "deleting what was not confirmed", service[Subscribers].forget_pending),
         (SWEEP_SECONDS, "deleting rows that are old enough", retention.apply),
     )
-    works = (*(loop() for loop in loops), *(every(*job) for job in jobs))
+    builds = service[BuildManager]
+    works = (
+        *(loop() for loop in loops),
+        *(every(*job) for job in jobs),
+        _repeat(
+            watch_folder(service.settings.build_dir),
+            "looking for a new build",
+            partial(_refresh_build, builds, freeze),
+        ),
+    )
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
@@ -263,8 +280,41 @@ async def delete_expired(store: Store, clock: Clock) -> None:
 
 async def every(seconds: float, name: str, work: Callable[[], Awaitable[object]]) -> None:
     """Run `work` at intervals; log its failures by name, except outages, which the store logs."""
+
+    async def ticks() -> AsyncIterator[None]:
+        while True:
+            await asyncio.sleep(seconds)
+            yield
+
+    await _repeat(ticks(), name, work)
+
+
+async def watch_folder(folder: Path) -> AsyncGenerator[None, None]:
+    """Yield soon after each change of the names in a folder, and every REFRESH_SECONDS.
+
+    A network file system may report no changes, and a system may have no more watches. A watch is
+    bound to one folder: what happens in one that takes its place is seen at the next interval.
+    """
     while True:
-        await asyncio.sleep(seconds)
+        with suppress(OSError, RuntimeError, ExceptionGroup):
+            async for _ in awatch(
+                folder,
+                watch_filter=None,
+                debounce=5 * _STEP_MS,
+                step=_STEP_MS,
+                rust_timeout=round(1000 * REFRESH_SECONDS),
+                yield_on_timeout=True,
+                recursive=False,
+            ):
+                yield
+        await asyncio.sleep(REFRESH_SECONDS)
+        yield
+
+
+async def _repeat(
+    times: AsyncIterator[None], name: str, work: Callable[[], Awaitable[object]]
+) -> None:
+    async for _ in times:
         try:
             await work()
         except Problem as problem:
