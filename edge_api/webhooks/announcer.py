@@ -1,7 +1,7 @@
 """Webhook events of posts that differ between the current build and the announced state."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
@@ -16,7 +16,7 @@ from edge_api.db.query import Filter, Insert, InsertFromRead, Query, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import find_changes
+from edge_api.journal.posts import Posts, find_changes
 from edge_api.outbox import run_unless_conflict
 from edge_api.webhooks.endpoints import READ_ENABLED, format_event, make_deliveries
 from edge_api.webhooks.purges import FileStates, Purges
@@ -46,6 +46,7 @@ class Announcer:
         self._listener, self._purges = listener, purges
         self._compared_digest = ""  # the index that was compared last
         self._compared_files: FileStates | None = None  # the files of its build
+        self._described: Mapping[bytes, list[str]] = {}  # its posts, by the digests of their lines
 
     async def announce(self) -> None:
         """Queue events for the posts that the current build changes. Raises Problem."""
@@ -63,8 +64,11 @@ class Announcer:
         is_older = row is not None and row["built_for"] > format_instant(build.head.built_for)
         queries: tuple[Query, ...] = ()
         if is_known or not (is_announced or is_older):
-            texts, others = await asyncio.to_thread(self._listener, build, row, now)
-            queries = await asyncio.to_thread(_make_queries, row, build, now, texts, others)
+            others = await asyncio.to_thread(self._listener, build, row, now)
+            self._described = await asyncio.to_thread(_describe, build.posts, self._described)
+            queries = await asyncio.to_thread(
+                _make_queries, row, build, self._described, now, others
+            )
             before = before if is_known else None
         # An edge that is late has given the CDN pages of its build before, whoever announced this.
         if purges and row and files is not None and (self._compared_digest or not is_announced):
@@ -76,16 +80,29 @@ class Announcer:
             self._compared_digest, self._compared_files = build.posts.digest, files
 
 
+def _describe(posts: Posts, known: Mapping[bytes, list[str]]) -> Mapping[bytes, list[str]]:
+    """Return the digest of each post's content, and its URL; only new posts are read."""
+    return {
+        entry.digest: known.get(entry.digest) or _digest_and_url(entry.document.body)
+        for entry in posts.entries
+    }
+
+
 def _make_queries(
-    row: Row | None, build: Build, now: datetime, texts: str, others: tuple[Query, ...]
+    row: Row | None,
+    build: Build,
+    content: Mapping[bytes, list[str]],
+    now: datetime,
+    others: tuple[str, tuple[Query, ...]],
 ) -> tuple[Query, ...]:
     """Return the queries that announce a build, which conflict where `row` has changed."""
     posts, built_for = build.posts, format_instant(build.head.built_for)
-    described = {entry.cursor.slug: _digest_and_url(entry.document.body) for entry in posts.entries}
+    texts, more = others
+    described = {entry.cursor.slug: content[entry.digest] for entry in posts.entries}
     text = orjson.dumps(described).decode()
     after = {"index_digest": posts.digest, "built_for": built_for, "posts": text, "texts": texts}
     if row is None:  # the posts at the first start count as announced
-        return Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]), *others
+        return Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]), *more
     before, events = orjson.loads(row["posts"]), []
     for slug, change in find_changes(before, described).items():
         url = (described.get(slug) or before[slug])[1]
@@ -95,7 +112,7 @@ def _make_queries(
         events.append({"event": f"post.{change}", "subject_id": subject, "body": body})
     same = Filter("index_digest", "eq", row["index_digest"])
     replace = Update(ANNOUNCED_POSTS, after, (same,), at_least=1)
-    return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now)), *others
+    return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now)), *more
 
 
 def _digest_and_url(body: bytes) -> list[str]:
