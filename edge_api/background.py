@@ -197,7 +197,7 @@ async def check_remote(remote: RemoteBuilds) -> Check:
 
 REFRESH_SECONDS: Final = 0.5
 """The interval of checks for a new build where no event of the file system tells of it."""
-_STEP_MS: Final = 20
+_STEP_MS: Final = 50
 """The interval at which events are collected: they are passed on after one without another."""
 WATCHER_POLL_SECONDS: Final = 10.0
 """The interval of checks of the watcher's heartbeat and the installed code."""
@@ -300,7 +300,7 @@ async def watch_folder(folder: Path) -> AsyncGenerator[None, None]:
             async for _ in awatch(
                 folder,
                 watch_filter=None,
-                debounce=5 * _STEP_MS,
+                debounce=4 * _STEP_MS,
                 step=_STEP_MS,
                 rust_timeout=round(1000 * REFRESH_SECONDS),
                 yield_on_timeout=True,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
@@ -25,6 +26,9 @@ _WORD_BREAK: Final = re.compile(
     r"|[bh]r|details|aside|section)\b)"
 )
 """The beginnings of tags that separate two words, even without a space between them."""
+
+_DERIVED_MEMBERS: Final = ("content_html", "readingMinutes")
+"""Members of a post that may change with its neighbours or the program's version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class PostCursor:
         return self.published > other.published
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """A post, serialized for answers."""
 
@@ -64,6 +68,13 @@ class Entry:
     """The path of its page."""
     digest: bytes
     """The digest of its JSON, as `digest_post` returns it."""
+
+    @cached_property
+    def announced(self) -> list[str]:
+        """The digest of what webhooks announce as changes, and the URL."""
+        post = orjson.loads(self.document.body)
+        content = {name: value for name, value in post.items() if name not in _DERIVED_MEMBERS}
+        return [sha256(orjson.dumps(content)).hexdigest(), post["url"]]
 
 
 def normalize_tag(tag: str) -> str:
@@ -137,6 +148,10 @@ class Posts:
         """Return the summary of the post with this slug, as in lists. Raises KeyError."""
         summary: dict[str, Any] = orjson.loads(self._by_slug[slug].summary)
         return summary
+
+    def describe(self) -> dict[str, list[str]]:
+        """Return what is announced of each post, by slug."""
+        return {entry.cursor.slug: entry.announced for entry in self.entries}
 
     def texts(self, wanted: Container[bytes] | None = None) -> Iterator[SearchText]:
         """Yield the search text of each post, or of those with these digests, newest first."""
