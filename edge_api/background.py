@@ -221,7 +221,12 @@ async def background_jobs(
     """Run the background jobs, and the given loops, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
     store, oauth = service.store, service[OAuthServer]
-    jobs: tuple[tuple[float, str, Callable[[], Awaitable[object]]], ...] = (
+    jobs: tuple[tuple[float | AsyncIterator[None], str, Callable[[], Awaitable[object]]], ...] = (
+        (
+            watch_folder(service.settings.build_dir),
+            "looking for a new build",
+            partial(_refresh_build, service[BuildManager], freeze),
+        ),
         (5, "noting when keys were used", service.authenticator.flush),
         (
             DELETE_EXPIRED_SECONDS,
@@ -234,16 +239,7 @@ async def background_jobs(
         (SWEEP_SECONDS, "deleting what was not confirmed", service[Subscribers].forget_pending),
         (SWEEP_SECONDS, "deleting rows that are old enough", retention.apply),
     )
-    builds = service[BuildManager]
-    works = (
-        *(loop() for loop in loops),
-        *(every(*job) for job in jobs),
-        _repeat(
-            watch_folder(service.settings.build_dir),
-            "looking for a new build",
-            partial(_refresh_build, builds, freeze),
-        ),
-    )
+    works = (*(loop() for loop in loops), *(every(*job) for job in jobs))
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
@@ -278,15 +274,27 @@ async def delete_expired(store: Store, clock: Clock) -> None:
             await store.run(Delete(table, expired))
 
 
-async def every(seconds: float, name: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Run `work` at intervals; log its failures by name, except outages, which the store logs."""
+async def every(
+    times: float | AsyncIterator[None], name: str, work: Callable[[], Awaitable[object]]
+) -> None:
+    """Run `work` at intervals in seconds, or whenever `times` yields.
 
-    async def ticks() -> AsyncIterator[None]:
-        while True:
-            await asyncio.sleep(seconds)
-            yield
+    Its failures are logged by name, except outages, which the store logs.
+    """
+    async for _ in times if isinstance(times, AsyncIterator) else _wait_again(times):
+        try:
+            await work()
+        except Problem as problem:
+            if not is_unavailable(problem):
+                _log.warning("background work waits: %s: %s", name, problem.message)
+        except Exception:  # noqa: BLE001  the next turn may succeed
+            _log.exception("background work failed, and will be tried again: %s", name)
 
-    await _repeat(ticks(), name, work)
+
+async def _wait_again(seconds: float) -> AsyncIterator[None]:
+    while True:
+        await asyncio.sleep(seconds)
+        yield
 
 
 async def watch_folder(folder: Path) -> AsyncGenerator[None, None]:
@@ -309,19 +317,6 @@ async def watch_folder(folder: Path) -> AsyncGenerator[None, None]:
                 yield
         await asyncio.sleep(REFRESH_SECONDS)
         yield
-
-
-async def _repeat(
-    times: AsyncIterator[None], name: str, work: Callable[[], Awaitable[object]]
-) -> None:
-    async for _ in times:
-        try:
-            await work()
-        except Problem as problem:
-            if not is_unavailable(problem):
-                _log.warning("background work waits: %s: %s", name, problem.message)
-        except Exception:  # noqa: BLE001  the next turn may succeed
-            _log.exception("background work failed, and will be tried again: %s", name)
 
 
 async def _refresh_build(builds: BuildManager, freeze: GcFreeze) -> None:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, Final, Protocol
+from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -47,6 +47,10 @@ class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a faul
     """A build that cannot be served; the message is for operators and readiness."""
 
 
+INDEX_BUFFER: Final = 1 << 20
+"""Bytes that are read at a time: six times as fast as with the default."""
+
+
 def read_head(path: Path) -> IndexHead:
     """Read only the head of the index at `path`. Raises BuildRefusal."""
     try:
@@ -64,7 +68,7 @@ def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, P
     """
     known = {entry.document.body: entry for entry in previous}
     try:
-        with open_index_file(path) as lines:
+        with path.open("rb", INDEX_BUFFER) as lines:
             first = next(lines, b"")
             head = _read_head(first)
             posts = enumerate(read_post_lines(lines), start=2)
@@ -82,11 +86,6 @@ def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, P
         raise BuildRefusal("the posts of the index are out of order: build again")
     digest = digest_index(first, [entry.digest for entry in entries])
     return head, Posts(entries, head.renamed, digest)
-
-
-def open_index_file(path: Path) -> BinaryIO:
-    """Open an index to read its lines. Raises OSError."""
-    return path.open("rb", buffering=1 << 20)  # six times as fast as with the default buffer
 
 
 def digest_index(first: bytes, digests: Iterable[bytes]) -> str:

@@ -26,10 +26,10 @@ from edge_api.db.errors import unavailable
 from edge_api.db.fts.index import ReadTexts, Search, open_index, open_search, update_index
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import (
+    INDEX_BUFFER,
     BuildRefusal,
     IndexContents,
     digest_index,
-    open_index_file,
     read_head,
     read_post_lines,
 )
@@ -68,7 +68,7 @@ class IndexFiles:
 
     def make(self, posts_file: Path) -> None:
         """Make the file for `posts_file`; remove all others. Raises OSError, sqlite3.Error."""
-        with open_index_file(posts_file) as lines:
+        with posts_file.open("rb", INDEX_BUFFER) as lines:
             first = next(lines)
             digests = [digest_post(post) for post in read_post_lines(lines)]
         name = index_id(read_head(posts_file).build_id, digest_index(first, digests))
@@ -122,7 +122,7 @@ def _read_texts(posts_file: Path, wanted: Container[bytes]) -> Iterator[SearchTe
 
     A thread reads them ahead, while SQLite indexes the earlier ones without the interpreter's lock.
     """
-    with open_index_file(posts_file) as lines, ThreadPoolExecutor(1) as thread:
+    with posts_file.open("rb", INDEX_BUFFER) as lines, ThreadPoolExecutor(1) as thread:
         next(lines)
         texts = (
             extract_search_text(post)

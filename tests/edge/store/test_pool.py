@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from threading import Event
 
@@ -20,7 +21,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 async def search(tmp_path: Path) -> AsyncIterator[Search]:
     """Return a search over an empty file."""
     connector = partial(sqlite3.connect, tmp_path / "file.db", check_same_thread=False)
-    opened = Search(await Readers.open(connector, READERS, 500))
+    opened = Search(await Readers.open(connector, READERS, 500), BytesIO())
     try:
         yield opened
     finally:
