@@ -197,8 +197,6 @@ async def check_remote(remote: RemoteBuilds) -> Check:
 
 REFRESH_SECONDS: Final = 0.5
 """The interval of checks for a new build where no event of the file system tells of it."""
-_STEP_MS: Final = 50
-"""The interval at which events are collected: they are passed on after one without another."""
 WATCHER_POLL_SECONDS: Final = 10.0
 """The interval of checks of the watcher's heartbeat and the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
@@ -308,8 +306,9 @@ async def watch_folder(folder: Path) -> AsyncGenerator[None, None]:
             async for _ in awatch(
                 folder,
                 watch_filter=None,
-                debounce=4 * _STEP_MS,
-                step=_STEP_MS,
+                # Changes are collected for 200 ms at most, or until 50 ms pass without one.
+                debounce=200,
+                step=50,
                 rust_timeout=round(1000 * REFRESH_SECONDS),
                 yield_on_timeout=True,
                 recursive=False,

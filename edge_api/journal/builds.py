@@ -316,8 +316,9 @@ class BuildManager:
 
     async def _open(self, folder: Path) -> Build:
         """Open a build; its search is opened while its files are listed."""
-        former = self.current
-        entries, known = (former.posts.entries, former.files) if former else ((), {})
+        entries, known = (
+            (self.current.posts.entries, self.current.files) if self.current else ((), {})
+        )
         reading = asyncio.ensure_future(asyncio.to_thread(read_index, folder / INDEX_FILE, entries))
         opening = asyncio.ensure_future(self._open_search(folder, reading))
         try:
