@@ -2,7 +2,9 @@
 
 import asyncio
 import compileall
+import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,6 +15,7 @@ import time
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
+from email import message_from_bytes, policy
 from pathlib import Path
 
 import pytest
@@ -20,24 +23,53 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from edge_api.auth.actor import system_clock
 from edge_api.db.query import Filter, Read
-from edge_api.db.sqlite.engine import open_store
-from edge_api.db.tables import LEADS
+from edge_api.db.tables import LEADS, TABLES
+from edge_api.open_store import open_store
 from tests.drills.machines import quiet_port
 from tests.edge.edge_process import ROOT, Installation
 from tests.edge.ledger import Difference, compare
 from tests.edge.load import LEAD, LIMITS, Writers
 from tests.edge.load import LEADS as LEADS_PATH
+from tests.edge.postgresql import PostgreSQL
 from tests.patience import patience
 
-FORMER = "8698c9d3"
-"""The release before: a commit of this repository's history."""
+FORMER = "f77b9c2a"
+"""The release before, 1.0.1: a commit of this repository's history."""
 UPGRADES = 20
-"""Half of them from the release before, half from this one to one with a further step."""
+"""All from the release before."""
+FURTHER = 4
+"""Upgrades from this version to one with a further step."""
 BETWEEN = 20
 """Leads that are acknowledged before and after each upgrade, at the least."""
 LIMIT_SECONDS = 2.0
 """The longest time for which readers may be refused."""
+DONE = "the store is at the schema of this version: restart the edge and the watcher"
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 GOOD_STEP = "-- A table more.\n\nCREATE TABLE added (id TEXT PRIMARY KEY) STRICT;\n"
+FILL = """
+import asyncio, json, sys
+from edge_api.auth.actor import system_clock
+from edge_api.auth.tokens import SigningKeys
+from edge_api.db.query import Insert, Read
+from edge_api.db.tables import TABLES
+from edge_api.open_store import open_store
+from tests.edge.store.row_cases import minimal_values
+from tests.edge.store.samples import make_row
+
+async def fill():
+    store = await open_store(sys.argv[1], system_clock)
+    await SigningKeys(store, system_clock, sys.argv[2].encode()).rotate()  # and a row of audit_log
+    for name, table in TABLES.items():
+        (found,) = await store.run(Read(table))
+        if not found.rows:
+            await store.run(Insert(table, [make_row(table, minimal_values(name))]))
+    results = await store.run(*(Read(table) for table in TABLES.values()))
+    await store.close()
+    print(json.dumps({name: each.rows for name, each in zip(TABLES, results)}, default=str))
+
+asyncio.run(fill())
+"""
+"""Makes a store with a row in each table, by the code of any version, and prints all rows."""
 BAD_STEP = "-- A step that fails.\n\nALTER TABLE missing ADD COLUMN more TEXT;\n"
 
 
@@ -119,14 +151,51 @@ def stored_leads(store: Path) -> dict[str, list[str]]:
     return found
 
 
-async def run_one(folder: Path, former: Path, new: Path, bad: Path | None, *, held: bool) -> float:
-    """Upgrade one installation under load; return how long readers waited at most.
+def installed(folder: Path, port: int, url: str = "") -> Installation:
+    """Return an installation whose owner has mail in a folder."""
+    settings = {
+        **dict.fromkeys(LIMITS, "0"),
+        "PORT": str(port),
+        "BUILD_DIR": f"{folder}/build",
+        "SMTP_URL": f"maildir:{folder}/mail",
+        "OWNER_EMAIL": "owner@keepers.net",
+        "SECRET_KEY": "s" * 40,
+        "DATABASE_URL": url or f"sqlite:///{folder}/var/edge.db",
+    }
+    return Installation(folder, settings)
+
+
+def noticed_leads(mail: Path) -> set[str]:
+    """Return the messages of the leads that the owner has a notice of."""
+    found = set()
+    for each in (mail / "new").iterdir():
+        body = message_from_bytes(each.read_bytes(), policy=policy.default).get_body(("plain",))
+        assert body
+        found |= set(UUID.findall(body.get_content()))
+    return found
+
+
+async def count_given_up(at: Installation) -> int:
+    """Return the number of notices that were given up, when none waits any more."""
+    deadline = time.monotonic() + patience()
+    while True:
+        with closing(sqlite3.connect(at.store)) as connection:
+            query = "SELECT count(*), count(dead_at) FROM email_outbox"
+            waiting, dead = connection.execute(query).fetchone()
+        if waiting == dead or time.monotonic() > deadline:
+            assert waiting == dead
+            return int(dead)
+        await asyncio.sleep(0.1)
+
+
+async def run_one(
+    folder: Path, former: Path, new: Path, bad: Path | None, *, held: bool
+) -> tuple[float, int]:
+    """Upgrade one installation under load; return how long readers waited at most, and the leads.
 
     With `held` the socket stays open meanwhile, as systemd's does. `bad` is tried first.
     """
-    port = quiet_port()
-    limits = {**dict.fromkeys(LIMITS, "0"), "PORT": str(port), "BUILD_DIR": f"{folder}/build"}
-    at = Installation(folder, {**limits, "DATABASE_URL": f"sqlite:///{folder}/var/edge.db"})
+    at = installed(folder, port := quiet_port())
     listening = socket.create_server(("127.0.0.1", port), backlog=1024) if held else None
     origin = f"http://127.0.0.1:{port}"
     running = start(at, former, listening)
@@ -147,10 +216,13 @@ async def run_one(folder: Path, former: Path, new: Path, bad: Path | None, *, he
             running = start(at, new, listening)
             await writers.acknowledge_more(BETWEEN)
             reading.cancel()
-        assert compare(writers.outcome, stored_leads(at.store)) == Difference()
+        stored = stored_leads(at.store)
+        assert compare(writers.outcome, stored) == Difference()
         if held:
             assert writers.outcome.refused == 0
-        return reader.longest
+        assert await count_given_up(at) == 0
+        assert stored.keys() - noticed_leads(folder / "mail") == set()
+        return reader.longest, len(stored)
     finally:
         running.terminate()
         running.wait(patience())
@@ -160,7 +232,7 @@ async def run_one(folder: Path, former: Path, new: Path, bad: Path | None, *, he
 
 async def found_by_index(store: Path, *words: str) -> list[str]:
     """Return the names of the leads that the index of a store finds, word by word."""
-    opened = await open_store(store, system_clock, create=False)
+    opened = await open_store(f"sqlite:///{store}", system_clock, create=False)
     try:
         reads = [Read(LEADS, where=(Filter("id", "search", (word,)),)) for word in words]
         return [row["name"] for result in await opened.run(*reads) for row in result.rows]
@@ -173,9 +245,7 @@ async def test_the_release_before_takes_leads_beside_an_upgraded_store(
     former: Path, tmp_path: Path
 ) -> None:
     """Until it is restarted; they are found afterwards, with accents and without."""
-    port = quiet_port()
-    limits = {**dict.fromkeys(LIMITS, "0"), "PORT": str(port), "BUILD_DIR": f"{tmp_path}/build"}
-    at = Installation(tmp_path, {**limits, "DATABASE_URL": f"sqlite:///{tmp_path}/var/edge.db"})
+    at = installed(tmp_path, port := quiet_port())
     url = f"http://127.0.0.1:{port}{LEADS_PATH}"
     running = start(at, former, None)
     try:
@@ -206,30 +276,89 @@ async def test_the_release_before_takes_leads_beside_an_upgraded_store(
 def former(tmp_path: Path) -> Path:
     """Return a folder with the edge of the release before."""
     archive, folder = tmp_path / "former.tar", tmp_path / "former"
-    command = ["git", "archive", "--output", os.fspath(archive), FORMER, "edge_api"]
+    parts = ("edge_api", "tests/edge/store/row_cases.py", "tests/edge/store/samples.py")
+    command = ["git", "archive", "--output", os.fspath(archive), FORMER, *parts]
     subprocess.run(command, cwd=ROOT, check=True)
     shutil.unpack_archive(archive, folder)
+    compileall.compile_dir(folder / "edge_api", quiet=1)
     return folder
+
+
+def run_former(at: Installation, former: Path, *words: str) -> str:
+    """Run a Python of the release before; return what it prints."""
+    environment = {**at.environment, "PYTHONPATH": os.fspath(former)}
+    command = [sys.executable, *words]
+    ended = subprocess.run(
+        command, cwd=at.folder, env=environment, check=False, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+async def read_rows(at: Installation) -> dict[str, list[dict[str, object]]]:
+    """Return all rows of a store at the schema of this version, as JSON has them."""
+    store = await open_store(at.settings["DATABASE_URL"], system_clock, create=False)
+    try:
+        results = await store.run(*(Read(table) for table in TABLES.values()))
+    finally:
+        await store.close()
+    rows = {name: each.rows for name, each in zip(TABLES, results, strict=True)}
+    return dict(json.loads(json.dumps(rows, default=str)))
+
+
+@pytest.mark.size("ci")
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+async def test_rows_of_the_release_before_are_upgraded_and_come_back(
+    engine: str, former: Path, tmp_path: Path, postgresql: PostgreSQL
+) -> None:
+    """One in each table; a store in a file goes back to that release by its own `restore`."""
+    url = postgresql.make_empty() if engine == "postgresql" else ""
+    at = installed(tmp_path, quiet_port(), url)
+    (tmp_path / "var").mkdir()
+    where = (at.settings["DATABASE_URL"], at.settings["SECRET_KEY"])
+    before = json.loads(run_former(at, former, "-c", FILL, *where))
+    assert [name for name, rows in before.items() if len(rows) != 1] == []
+
+    status, said = await asyncio.to_thread(upgrade, at, ROOT)
+    assert (status, said.splitlines()[-1]) == (0, DONE), said
+    after = await read_rows(at)
+    for name, (row,) in before.items():
+        (found,) = after[name]
+        assert {column: found[column] for column in row} == row, name
+        added = TABLES[name].columns.keys() - row.keys()
+        assert {column: found[column] for column in added} == {
+            column: TABLES[name].columns[column].default for column in added
+        }
+    assert [name for name, rows in after.items() if rows and name not in before] == []
+    if engine == "sqlite":
+        backup = said.partition(": ")[0]
+        run_former(at, former, "-m", "edge_api", "restore", backup, "--force")
+        listed = run_former(at, former, "-m", "edge_api", "leads", "list")
+        assert before["leads"][0]["email"] in listed
+        status, said = await asyncio.to_thread(upgrade, at, ROOT)
+        assert (status, await read_rows(at)) == (0, after), said
 
 
 @pytest.mark.size("judge")
 async def test_upgrades_under_load_lose_nothing(
     former: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the release before and from this one; one of each with a step that fails."""
+    """From the release before and from this one; of each the first has a step that fails before."""
     this = copy_code(tmp_path / "this")
     new, bad = copy_code(tmp_path / "new", GOOD_STEP), copy_code(tmp_path / "bad", BAD_STEP)
-    waits = []
-    for number in range(UPGRADES):
+    waits, leads = [], 0
+    for number in range(UPGRADES + FURTHER):
         folder = tmp_path / str(number)
         folder.mkdir()
-        first = number < 2
-        is_held = bool(number % 2)
-        old, to = (this, new) if is_held else (former, this)
-        waits.append(await run_one(folder, old, to, bad if first else None, held=is_held))
+        old, to = (former, this) if number < UPGRADES else (this, new)
+        fails = bad if number in (0, UPGRADES) else None
+        wait, stored = await run_one(folder, old, to, fails, held=bool(number % 2))
+        waits.append(wait)
+        leads += stored
     with capsys.disabled():
         print(  # noqa: T201  what a person wants of a drill
-            f"\n{UPGRADES} upgrades: readers waited {max(waits[::2]):.2f} s at most from the "
-            f"release before, {max(waits[1::2]):.2f} s from this one"
+            f"\n{UPGRADES} upgrades from the release before: readers waited "
+            f"{max(waits[:UPGRADES]):.2f} s at most; {FURTHER} from this one: "
+            f"{max(waits[UPGRADES:]):.2f} s; of {leads:,} leads 0 lost, of their notices 0 given up"
         )
     assert max(waits) <= LIMIT_SECONDS
