@@ -1,6 +1,7 @@
 """docs/deploy.md is followed as root in a scratch root, and units and proxies hold what it says."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.sqlite.processes import find_litestream
+from tests.drills.test_upgrades import FORMER
 from tests.patience import patience
 from tests.test_distribution import ROOT, build_wheel
 
@@ -34,7 +36,13 @@ exec chroot "$root" "$@"
 """Runs a command in a copy of this system that forgets all changes, but for those in `$4`."""
 
 
-PROGRAMS = ("scratch_server", "scratch_restore", "scratch_pushes", "scratch_several")
+PROGRAMS = (
+    "scratch_server",
+    "scratch_restore",
+    "scratch_pushes",
+    "scratch_several",
+    "scratch_upgrade",
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -52,6 +60,12 @@ def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path, program: st
     folder.mkdir()
     tmp_path.chmod(0o755)
     build_wheel(ROOT, folder)
+    if program == "scratch_upgrade":
+        archive, former = tmp_path / "former.tar", tmp_path / "former"
+        command = ["git", "archive", "--output", archive, FORMER]
+        subprocess.run(command, cwd=ROOT, check=True)
+        shutil.unpack_archive(archive, former)
+        build_wheel(former, folder)
     namespaces = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
     mount: list[str | Path] = [
         "sh",

@@ -30,7 +30,6 @@ from tests.edge.edge_process import ROOT, Installation
 from tests.edge.ledger import Difference, compare
 from tests.edge.load import LEAD, LIMITS, Writers
 from tests.edge.load import LEADS as LEADS_PATH
-from tests.edge.postgresql import PostgreSQL
 from tests.patience import patience
 
 FORMER = "f77b9c2a"
@@ -230,9 +229,9 @@ async def run_one(
             listening.close()
 
 
-async def found_by_index(store: Path, *words: str) -> list[str]:
+async def found_by_index(at: Installation, *words: str) -> list[str]:
     """Return the names of the leads that the index of a store finds, word by word."""
-    opened = await open_store(f"sqlite:///{store}", system_clock, create=False)
+    opened = await open_store(at.settings["DATABASE_URL"], system_clock, create=False)
     try:
         reads = [Read(LEADS, where=(Filter("id", "search", (word,)),)) for word in words]
         return [row["name"] for result in await opened.run(*reads) for row in result.rows]
@@ -240,13 +239,22 @@ async def found_by_index(store: Path, *words: str) -> list[str]:
         await opened.close()
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def at(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
+    """Return an installation without a store, on each engine."""
+    (tmp_path / "var").mkdir()
+    if request.param == "sqlite":
+        return installed(tmp_path, quiet_port())
+    server = request.getfixturevalue("postgresql")
+    return installed(tmp_path, quiet_port(), server.url(server.make_empty()))
+
+
 @pytest.mark.size("ci")
 async def test_the_release_before_takes_leads_beside_an_upgraded_store(
-    former: Path, tmp_path: Path
+    former: Path, at: Installation
 ) -> None:
     """Until it is restarted; they are found afterwards, with accents and without."""
-    at = installed(tmp_path, port := quiet_port())
-    url = f"http://127.0.0.1:{port}{LEADS_PATH}"
+    url = f"http://127.0.0.1:{at.settings['PORT']}{LEADS_PATH}"
     running = start(at, former, None)
     try:
         async with Writers([url.removesuffix(LEADS_PATH)], number=1) as writers:
@@ -265,7 +273,7 @@ async def test_the_release_before_takes_leads_beside_an_upgraded_store(
     finally:
         running.terminate()
         running.wait(patience())
-    assert await found_by_index(at.store, "zoe", "jurgen", "lukasz") == [
+    assert await found_by_index(at, "zoe", "jurgen", "lukasz") == [
         "Zo\u00eb",
         "J\u00fcrgen",
         "\u0141ukasz",
@@ -307,14 +315,10 @@ async def read_rows(at: Installation) -> dict[str, list[dict[str, object]]]:
 
 
 @pytest.mark.size("ci")
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 async def test_rows_of_the_release_before_are_upgraded_and_come_back(
-    engine: str, former: Path, tmp_path: Path, postgresql: PostgreSQL
+    former: Path, at: Installation
 ) -> None:
     """One in each table; a store in a file goes back to that release by its own `restore`."""
-    url = postgresql.make_empty() if engine == "postgresql" else ""
-    at = installed(tmp_path, quiet_port(), url)
-    (tmp_path / "var").mkdir()
     where = (at.settings["DATABASE_URL"], at.settings["SECRET_KEY"])
     before = json.loads(run_former(at, former, "-c", FILL, *where))
     assert [name for name, rows in before.items() if len(rows) != 1] == []
@@ -330,7 +334,7 @@ async def test_rows_of_the_release_before_are_upgraded_and_come_back(
             column: TABLES[name].columns[column].default for column in added
         }
     assert [name for name, rows in after.items() if rows and name not in before] == []
-    if engine == "sqlite":
+    if at.settings["DATABASE_URL"].startswith("sqlite"):
         backup = said.partition(": ")[0]
         run_former(at, former, "-m", "edge_api", "restore", backup, "--force")
         listed = run_former(at, former, "-m", "edge_api", "leads", "list")
