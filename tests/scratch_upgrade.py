@@ -94,6 +94,7 @@ def main() -> None:
     (backup,) = re.findall(r"(var/backups/edge-\S+\.db): .* rows, verified", said)
     assert "a copy of it was migrated and verified" in said
     assert "the store is at the schema of this version: restart the edge and the watcher" in said
+    assert f"{NEW} is installed, and {FORMER} goes on until you type systemctl restart fore" in said
     assert json.loads(fetch(f"{API}/readiness")[1])["version"] == FORMER
     edge = restart_under_load(edge, listening)
     end(watcher)

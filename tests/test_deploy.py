@@ -62,7 +62,7 @@ def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path, program: st
     build_wheel(ROOT, folder)
     if program == "scratch_upgrade":
         archive, former = tmp_path / "former.tar", tmp_path / "former"
-        command = ["git", "archive", "--output", archive, FORMER]
+        command = ["git", "archive", "--output", os.fspath(archive), FORMER]
         subprocess.run(command, cwd=ROOT, check=True)
         shutil.unpack_archive(archive, former)
         build_wheel(former, folder)
