@@ -17,6 +17,8 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
+from tests.patience import patience
+
 DOMAIN = "journal.example"
 JOURNAL = Path("/srv/journal")
 PROGRAMS = Path("/usr/local/lib/fore-edge")
@@ -27,7 +29,7 @@ ANSWER = b"maildir:/srv/journal/var/mail\n"
 """The answer to the question of `fore-edge deploy` for SMTP_URL."""
 TOOLS = Path("/srv/tools")
 """Comes first on the PATH."""
-PATIENCE = 60.0
+PATIENCE = patience(180.0)
 """Seconds until waiting is given up; nothing is measured by it."""
 
 

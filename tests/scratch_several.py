@@ -1,6 +1,7 @@
 """A program of test_deploy.py: two journals on a server, upgraded one after the other.
 
-It ends with a line `deployed`. Its arguments are those of `scratch_server`.
+It ends with a line `deployed`. Its arguments are those of `scratch_server`; the folder has Caddy's
+program too.
 """
 
 import fcntl
@@ -318,11 +319,8 @@ def look_after_second(deploy: str, folder: Path) -> None:
 
 def use_caddy(deploy: str, folder: Path) -> None:
     """See both journals behind Caddy, and a configuration that it refuses taken back."""
-    provided = subprocess.run(
-        [ROOT / "tools/provide", "caddy"], check=True, capture_output=True, text=True
-    )
     program, unpacked = Path("/usr/local/bin/caddy"), Path("/usr/local/lib/caddy")
-    shutil.copy(provided.stdout.strip(), unpacked)  # the user caddy may not enter that home
+    shutil.copy(folder / "caddy", unpacked)
     # Later versions open the logs for `validate`, which Debian 12's does not.
     open_log = f'[ "$1" != validate ] || echo >{CADDY_LOGS}/fore-edge.log'
     program.write_text(f'#!/bin/sh\n{open_log}\nexec {unpacked} "$@"\n', "utf-8")

@@ -18,6 +18,7 @@ from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS
 from site_build.__main__ import main as build_command
 from site_build.content.front_matter import PELICAN_KEYS, PostFrontMatter
+from tools.tables import replace_tables, write_row
 
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = re.compile("/admin/[a-z_]+")
@@ -30,13 +31,9 @@ def read(page: str) -> str:
     return (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
-OPERATING = "operators.md desk.md mail.md health.md backups.md grow.md"
-"""The pages for those who run the edge, which have its commands between them."""
-
-
 def missing(page: str, words: list[str]) -> list[str]:
-    """Return those of `words` that the page, or several with a blank between, lack."""
-    text = "".join(map(read, page.split()))
+    """Return those of `words` that the page lacks."""
+    text = read(page)
     return [word for word in words if word not in text]
 
 
@@ -48,7 +45,7 @@ def help_of(command: Command, words: list[str], capsys: pytest.CaptureFixture[st
 
 def commands_in(text: str) -> list[str]:
     """Return the commands that a help text lists."""
-    return re.findall(r"^  ([a-z]+)(?=  |$)", text, re.MULTILINE)
+    return re.findall(r"^  ([a-z][a-z-]*)(?=  |$)", text, re.MULTILINE)
 
 
 def options_in(text: str) -> set[str]:
@@ -78,21 +75,18 @@ def state_bounds(column: Column) -> str:
     return ""
 
 
-def write_row(*cells: str) -> str:
-    """Return a row of a Markdown table."""
-    return f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in cells)}|\n"
+def test_tables_of_settings_and_commands_are_those_of_the_declarations() -> None:
+    """The operators' page has each setting, command and option in the words of its declaration."""
+    page = read("operators.md")
+
+    assert replace_tables(page) == page, "run `python -m tools.tables`, which rewrites the tables"
+    assert missing("operators.md", [f"| `{name}` |" for name in SETTINGS]) == []
 
 
-def test_every_setting_is_documented() -> None:
-    """Each setting is in the operators' table with its default and its sentence."""
-    rows = [
-        write_row(
-            f"`{name}`", f"`{setting.default}`" if setting.default else "", setting.description
-        )
-        for name, setting in SETTINGS.items()
-    ]
-
-    assert missing("operators.md", rows) == []
+def test_a_page_without_the_markers_of_a_table_is_refused() -> None:
+    """The tool never leaves a table out in silence."""
+    with pytest.raises(ValueError, match="table of settings"):
+        replace_tables("# A page\n")
 
 
 def test_every_problem_is_documented() -> None:
@@ -164,15 +158,15 @@ def test_every_front_matter_key_is_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "module", "page"),
-    [(edge_command, "edge_api", OPERATING), (build_command, "site_build", "editors.md")],
+    ("command", "before", "page"),
+    [(edge_command, "| `", "operators.md"), (build_command, "python -m site_build ", "editors.md")],
 )
 def test_every_command_and_option_is_documented(
-    command: Command, module: str, page: str, capsys: pytest.CaptureFixture[str]
+    command: Command, before: str, page: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each command of both command lines is named, with each part and each option of it."""
     names = commands_in(help_of(command, [], capsys))
-    words = [f"python -m {module} {name}" for name in names]
+    words = [f"{before}{name}" for name in names]
     for name in names:
         said = help_of(command, [name], capsys)
         words += options_in(said)

@@ -1,9 +1,10 @@
 """A receiver of webhooks on this machine, and an edge's dispatcher that tells it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,16 +16,35 @@ from edge_api.auth.tokens import SecretBox
 from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.table import Row, Table
+from edge_api.journal.builds import BuildManager
+from edge_api.journal.search_index_files import SearchOpener
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import Leads, Sender
 from edge_api.settings import read_settings
 from edge_api.webhooks.dispatcher import WebhookDispatcher, WebhookSender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints
 from tests.edge.domain.conftest import MovableClock
+from tests.edge.small_builds import SITE_URL
 
 SECRET = b"s" * 32
 
 is_loopback = attrgetter("is_loopback")
+
+_OPENED: list[BuildManager] = []
+"""The builds that edges of the present test follow: each holds connections to a search index."""
+
+
+def follow_builds(folder: Path, site_url: str = SITE_URL) -> BuildManager:
+    """Return the builds of an edge, which are closed when the test ends."""
+    _OPENED.append(BuildManager(folder, site_url, SearchOpener()))
+    return _OPENED[-1]
+
+
+@pytest.fixture(autouse=True)
+async def _close_builds() -> AsyncIterator[None]:
+    yield
+    while _OPENED:
+        await _OPENED.pop().close()
 
 
 @dataclass

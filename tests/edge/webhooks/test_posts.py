@@ -17,13 +17,12 @@ from edge_api.db.query import Store
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.search_index_files import SearchOpener
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.endpoints import EVENTS, LEAD_CREATED
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.engines import Opener
 from tests.edge.small_builds import SITE_URL, START, make_post, point_at, write_build
-from tests.edge.webhooks.conftest import Office, Receiver, ReceiverMaker
+from tests.edge.webhooks.conftest import Office, Receiver, ReceiverMaker, follow_builds
 
 POSTS = EVENTS[1:-1]
 PAGE = "journal/{}/index.html"
@@ -45,7 +44,7 @@ class Journal:
 
     def edge(self, store: Store | None = None, site_url: str = SITE_URL) -> "Edge":
         """Return an edge that has just started, with a store if it is not that of the office."""
-        builds = BuildManager(self.folder, site_url, SearchOpener())
+        builds = follow_builds(self.folder, site_url)
         return Edge(builds, Announcer(store or self._office.store, self._office.clock, builds))
 
 

@@ -14,15 +14,13 @@ from standardwebhooks import Webhook
 
 from edge_api.db.query import Store
 from edge_api.db.table import Row
-from edge_api.journal.builds import BuildManager
-from edge_api.journal.search_index_files import SearchOpener
 from edge_api.settings import read_settings
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.endpoints import PURGE_DELAYS, SITE_CHANGED
 from edge_api.webhooks.purges import MAX_URLS, UNPURGED_SECONDS, Purges
 from tests.edge.engines import Opener
 from tests.edge.small_builds import SITE_URL, START, make_post, point_at, write_build
-from tests.edge.webhooks.conftest import Office, Receiver
+from tests.edge.webhooks.conftest import Office, Receiver, follow_builds
 
 EVERYTHING = {"everything": True, "urls": []}
 FILES = {
@@ -38,7 +36,7 @@ class Edge:
     def __init__(self, folder: Path, store: Store, office: Office, cdn_seconds: str) -> None:
         settings = read_settings({"CDN_SECONDS": cdn_seconds, "SITE_URL": SITE_URL}, dotenv=None)
         self.woken = asyncio.Event()
-        self.builds = BuildManager(folder, SITE_URL, SearchOpener())
+        self.builds = follow_builds(folder)
         self.purges = Purges(settings, store, self.woken.set)
         self.announcer = Announcer(store, office.clock, self.builds, purges=self.purges)
 
