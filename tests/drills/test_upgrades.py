@@ -369,7 +369,7 @@ async def test_upgrades_under_load_lose_nothing(
         leads += stored
     with capsys.disabled():
         print(  # noqa: T201  what a person wants of a drill
-            f"\n{UPGRADES} upgrades from the release before and {FURTHER} from this one: of {leads:,} "
-            f"leads 0 lost, of their notices 0 given up; readers waited {median(waits):.2f} s, and "
-            f"{max(waits):.2f} s at most"
+            f"\n{UPGRADES} upgrades from the release before and {FURTHER} from this one: "
+            f"of {leads:,} leads 0 lost, of their notices 0 given up; "
+            f"readers waited {median(waits):.2f} s, and {max(waits):.2f} s at most"
         )
