@@ -259,7 +259,9 @@ def have_similar_names(page: str, deploy: str, folder: Path) -> None:
     link.unlink()
     link.symlink_to(former)
 
-    ending = page.partition("comes to an end by")[2].partition("\n## ")[0]
+    _, _, ending = page.partition("# systemctl disable --now fore-edge-atelier.socket")
+    ending = ending.partition("\n## ")[0]
+    assert ending
     for line in re.findall(r"^# ((?:rm|userdel) .*)$", ending, re.MULTILINE):
         run_block(line.partition(" && ")[0].replace("atelier", "ate") + "\n", folder)
     places = [UNITS, PROGRAMS, SITES, Path("/srv")]
