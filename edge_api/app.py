@@ -69,8 +69,7 @@ from edge_api.newsletter.sending import QUEUE_SECONDS, Letters
 from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, refuse_unrestored_store
-from edge_api.operation.model import API_VERSION, AnyOperation
-from edge_api.operation.service import ApiDocuments, Document, Service
+from edge_api.operation.model import API_VERSION, AnyOperation, ApiDocuments, Document, Service
 from edge_api.operations import (
     DESK,
     DOCUMENTED,

@@ -30,8 +30,13 @@ from edge_api.http.response import AnyResponse, Request
 from edge_api.journal.builds import BuildManager
 from edge_api.machine import MachineMonitor, find_folders
 from edge_api.mail.dispatcher import OWN_GIVEN_UP
-from edge_api.operation.model import AnyOperation, Operation, SuccessResponse
-from edge_api.operation.service import OperationResult, Service
+from edge_api.operation.model import (
+    AnyOperation,
+    Operation,
+    OperationResult,
+    Service,
+    SuccessResponse,
+)
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.environment import VERSION
 from edge_api.schema.paths import METRICS

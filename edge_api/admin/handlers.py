@@ -18,9 +18,8 @@ from edge_api.admin.rows import ReturnOptions, Rows, RowsPage
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem, not_one_row
 from edge_api.db.table import Row, Table
-from edge_api.operation.model import OperationRequest
+from edge_api.operation.model import JSON, OperationRequest, OperationResult, Service
 from edge_api.operation.negotiation import media_weight, preferences
-from edge_api.operation.service import JSON, OperationResult, Service
 from edge_api.operation.sheets import CSV_TYPE, stream_csv, to_csv
 
 PREFIX: Final = "/api/public/v1/admin"

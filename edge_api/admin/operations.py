@@ -45,16 +45,18 @@ from edge_api.db.problems import Problem
 from edge_api.db.table import Table
 from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.operation.model import (
+    JSON,
     AnyOperation,
     Body,
     Method,
     Operation,
     OperationRequest,
+    OperationResult,
     Parameter,
+    Service,
     SuccessResponse,
     Tool,
 )
-from edge_api.operation.service import JSON, OperationResult, Service
 
 TABLE_PATH = f"{PREFIX}/{{table}}"
 

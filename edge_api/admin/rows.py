@@ -14,8 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from edge_api.admin.filters import SelectItems, apply_selection, parse_selection, readable_column
 from edge_api.admin.query import Pairs, ParsedQuery, parse_query
-from edge_api.auth.actor import Actor, Clock, new_id
-from edge_api.auth.undo import audited
+from edge_api.auth.actor import Actor, Clock, audited, new_id
 from edge_api.db.caches import SingleFlightCache
 from edge_api.db.problems import Problem, format_validation_error, not_one_row
 from edge_api.db.query import Delete, Filter, Insert, Store, Update, Value, Where

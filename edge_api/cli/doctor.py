@@ -46,7 +46,7 @@ from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import check_relay
 from edge_api.newsletter.checks import check_sender, find_former_hosts
 from edge_api.newsletter.mailings import Mailings
-from edge_api.operation.service import Service
+from edge_api.operation.model import Service
 from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK

@@ -27,7 +27,7 @@ from edge_api.leads.threads import (
     name_of,
 )
 from edge_api.operation.input import FormErrors
-from edge_api.operation.service import OperationResult
+from edge_api.operation.model import OperationResult
 from edge_api.operation.sheets import CSV_TYPE, stream_csv
 
 STATUSES: Final = LEADS.columns["status"].choices

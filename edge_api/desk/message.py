@@ -41,7 +41,7 @@ from edge_api.leads.threads import (
 from edge_api.mail.answers import Answers
 from edge_api.mail.suppressions import read_suppression
 from edge_api.operation.input import FormErrors
-from edge_api.operation.service import JSON, OperationResult
+from edge_api.operation.model import JSON, OperationResult
 
 MOST_OPEN: Final = 5  # messages of a thread that are not folded away
 BUTTON_STATUSES: Final = ("contacted", "spam", "new")

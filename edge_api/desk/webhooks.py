@@ -8,7 +8,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.table import Row
 from edge_api.desk.screens import Action, Screen, Values, Visit, render
 from edge_api.operation.input import FormErrors
-from edge_api.operation.service import OperationResult
+from edge_api.operation.model import OperationResult
 from edge_api.webhooks.endpoints import EVENTS, Endpoints
 
 

@@ -11,8 +11,7 @@ from edge_api.auth.rate_limits import AUTHENTICATED, Quota
 from edge_api.db.problems import Problem
 from edge_api.health import Health
 from edge_api.http.response import HeaderFields, Request, move_limit_headers
-from edge_api.operation.model import AnyOperation, authorise
-from edge_api.operation.service import Service
+from edge_api.operation.model import AnyOperation, Service, authorise
 
 API_KEY_HEADER: Final = istr("X-API-Key")
 _AUTHORIZATION: Final = istr("Authorization")

@@ -34,9 +34,8 @@ from edge_api.http.response import (
     move_limit_headers,
     report_internal_error,
 )
-from edge_api.operation.model import AnyOperation, ErrorFormat
+from edge_api.operation.model import NO_STORE, NOINDEX, AnyOperation, ErrorFormat, Service
 from edge_api.operation.negotiation import prefers_json
-from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
 
 FOREIGN_REQUESTS_FOR_WARNING: Final = 20

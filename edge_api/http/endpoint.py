@@ -36,9 +36,18 @@ from edge_api.http.response import (
     move_limit_headers,
     report_internal_error,
 )
-from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_query
+from edge_api.operation.model import (
+    MULTIPART,
+    AnyOperation,
+    Body,
+    Document,
+    HtmlResult,
+    OperationRequest,
+    OperationResult,
+    Service,
+    check_query,
+)
 from edge_api.operation.negotiation import best_coding
-from edge_api.operation.service import MULTIPART, Document, HtmlResult, OperationResult, Service
 from edge_api.schema.site_policy import Header, Headers
 
 _TAG: Final = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")')

@@ -26,9 +26,16 @@ from multidict import CIMultiDict, CIMultiDictProxy, istr
 
 from edge_api.db.problems import Problem
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS
-from edge_api.operation.model import ErrorFormat
+from edge_api.operation.model import (
+    HTML,
+    JSON,
+    MARKDOWN,
+    NO_STORE,
+    ErrorFormat,
+    PageRenderer,
+    escape_markdown,
+)
 from edge_api.operation.negotiation import prefers_markdown
-from edge_api.operation.service import HTML, JSON, MARKDOWN, NO_STORE, PageRenderer, escape_markdown
 from edge_api.schema.sentences import sentence
 from edge_api.schema.site_policy import Header, Headers
 

@@ -36,8 +36,8 @@ from edge_api.journal.builds import BuildManager, BuiltSite
 from edge_api.journal.site_files import PathSuggester, SiteFile
 from edge_api.leads.input import start_message
 from edge_api.leads.operations import CONTACT
+from edge_api.operation.model import NEGOTIATED, HtmlResult, Service, escape_markdown
 from edge_api.operation.negotiation import best_coding, prefers_markdown
-from edge_api.operation.service import NEGOTIATED, HtmlResult, Service, escape_markdown
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import CONTACT_FORM
 from edge_api.schema.paths import SEARCH, SHARED

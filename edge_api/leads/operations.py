@@ -23,12 +23,13 @@ from edge_api.operation.model import (
     HeaderArgument,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     Tool,
     output_schema,
 )
 from edge_api.operation.negotiation import prefers_json
-from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.page_templates import CONTACT_FORM
 from edge_api.schema.sentences import sentence
 from edge_api.stats.counter import Stats

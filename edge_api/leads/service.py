@@ -9,9 +9,8 @@ from typing import Final, Literal, Protocol
 
 import orjson
 
-from edge_api.auth.actor import Actor, Clock, new_id
+from edge_api.auth.actor import Actor, Clock, audited, new_id
 from edge_api.auth.rate_limits import Limiter, Quota
-from edge_api.auth.undo import audited
 from edge_api.db.caches import SingleFlightCache
 from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.problems import Problem

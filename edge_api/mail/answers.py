@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
-from edge_api.auth.undo import audited
+from edge_api.auth.actor import Actor, Clock, audit_entry, audited, new_id
 from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS
 from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem

@@ -21,8 +21,7 @@ from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.auth.actor import SERVICE, Clock, new_id
-from edge_api.auth.undo import audited
+from edge_api.auth.actor import SERVICE, Clock, audited, new_id
 from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import (
     NEWEST,

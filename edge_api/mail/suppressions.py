@@ -15,8 +15,7 @@ from urllib.parse import quote
 import orjson
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
-from edge_api.auth.actor import Actor, Clock, new_id
-from edge_api.auth.undo import audited
+from edge_api.auth.actor import Actor, Clock, audited, new_id
 from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.problems import Problem

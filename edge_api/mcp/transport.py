@@ -23,8 +23,8 @@ from edge_api.http.endpoint import compress
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.response import PreparedResponse, Request, StreamedResponse, joined_header
 from edge_api.mcp.operations import BODY, MAX_DRAFT_MESSAGE_BYTES, MCP
+from edge_api.operation.model import JSON
 from edge_api.operation.negotiation import media_weight
-from edge_api.operation.service import JSON
 from edge_api.schema.site_policy import Headers
 
 CHECK_SECONDS: Final = 1.0

@@ -26,13 +26,15 @@ from edge_api.operation.input import HONEYPOT, FormErrors, SentColumns, check_fo
 from edge_api.operation.model import (
     AnyOperation,
     Body,
+    HtmlResult,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     object_schema,
     page,
 )
-from edge_api.operation.service import HtmlResult, OperationResult, Service
 from edge_api.schema.paths import CONFIRM_SUBSCRIPTION, SUBSCRIBE, SUBSCRIBERS
 from edge_api.schema.sentences import sentence
 

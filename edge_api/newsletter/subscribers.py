@@ -7,9 +7,8 @@ from functools import partial
 from secrets import token_hex
 from typing import Final
 
-from edge_api.auth.actor import Actor, Clock, new_id
+from edge_api.auth.actor import Actor, Clock, audited, new_id
 from edge_api.auth.erasure import address_key, erased_key
-from edge_api.auth.undo import audited
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.query import (

@@ -8,8 +8,14 @@ from pydantic import BeforeValidator, TypeAdapter
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.operation.input import FormErrors
-from edge_api.operation.model import Body, OperationRequest
-from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
+from edge_api.operation.model import (
+    FORM,
+    Body,
+    HtmlResult,
+    OperationRequest,
+    OperationResult,
+    Service,
+)
 from edge_api.schema.page_templates import Form
 from edge_api.schema.sentences import sentence
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from edge_api.auth.actor import Actor, new_id
+from edge_api.auth.actor import Actor, new_id, undo
 from edge_api.auth.erasure import Privacy
-from edge_api.auth.undo import undo
 from edge_api.backup.restoration import carry_over
 from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS
 from edge_api.db.message_tables import LEAD_MESSAGES
