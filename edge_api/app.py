@@ -42,7 +42,7 @@ from edge_api.backup.files import secret_key
 from edge_api.backup.replica import Replication, make_replication
 from edge_api.db.query import Store
 from edge_api.desk.sessions import Sessions
-from edge_api.health import LOG_SECONDS, Health, HealthCheck, PublishingMonitor
+from edge_api.health import LOG_SECONDS, Health, HealthCheck, MachineMonitor, PublishingMonitor
 from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
 from edge_api.http.logs import AccessLog
@@ -53,7 +53,6 @@ from edge_api.journal.builds import NO_BUILD, NOT_FETCHED, BuildManager
 from edge_api.journal.remote_builds import FETCH_SECONDS, RemoteBuilds
 from edge_api.journal.search_index_files import SearchOpener, search_prefix
 from edge_api.leads.service import Leads
-from edge_api.machine import MachineMonitor
 from edge_api.mail.answers import Answers
 from edge_api.mail.delivery import count_nothing
 from edge_api.mail.dispatcher import make_mail_service

@@ -20,9 +20,8 @@ from edge_api.access.service import (
 )
 from edge_api.auth.keys import IssuedKey, KeyType
 from edge_api.db.problems import Problem
-from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import FormFields, check_same_site, render_form_errors
-from edge_api.operation.input import FormErrors
+from edge_api.operation.input import BODY as FORM_BODY
+from edge_api.operation.input import FormErrors, FormFields, check_same_site, render_form_errors
 from edge_api.operation.model import (
     HTML,
     NOINDEX,

@@ -40,8 +40,7 @@ from edge_api.desk.sessions import (
 )
 from edge_api.leads.threads import MAX_COUNTED_LEADS, count_people
 from edge_api.mail.answers import UNTRIED, Answers
-from edge_api.operation.forms import form_pairs
-from edge_api.operation.input import FormErrors
+from edge_api.operation.input import FormErrors, form_pairs
 from edge_api.operation.model import (
     FORM,
     MAX_BODY_BYTES,

@@ -13,9 +13,14 @@ from edge_api.db.tables import LEADS
 from edge_api.db.types import parse_integer
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import CreatedLead, Leads, Sender
-from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
-from edge_api.operation.input import FormErrors
+from edge_api.operation.input import BODY as FORM_BODY
+from edge_api.operation.input import (
+    FormErrors,
+    FormFields,
+    check_same_site,
+    redirect,
+    render_form_errors,
+)
 from edge_api.operation.model import (
     ADDITIVE,
     AnyOperation,

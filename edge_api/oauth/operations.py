@@ -12,7 +12,7 @@ from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
 from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI_PATTERN
 from edge_api.oauth.server import OAuthServer, resource_metadata, server_metadata
-from edge_api.operation.forms import form_pairs
+from edge_api.operation.input import form_pairs
 from edge_api.operation.model import (
     FORM,
     AnyOperation,
