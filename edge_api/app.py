@@ -56,8 +56,7 @@ from edge_api.leads.service import Leads
 from edge_api.mail.answers import Answers
 from edge_api.mail.delivery import count_nothing
 from edge_api.mail.dispatcher import make_mail_service
-from edge_api.mail.incoming import IncomingMail
-from edge_api.mail.mailbox import POLL_SECONDS, MailboxReader
+from edge_api.mail.incoming import POLL_SECONDS, IncomingMail, MailboxReader
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import Identity, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler

@@ -25,8 +25,14 @@ from edge_api.admin.handlers import (
     read_rows,
     update_rows,
 )
-from edge_api.admin.query import DEFAULT_LIMIT, MAX_LIMIT, order_pattern, selection_pattern
-from edge_api.admin.rows import MAX_CHANGES, MAX_INSERT_ROWS
+from edge_api.admin.rows import (
+    DEFAULT_LIMIT,
+    MAX_CHANGES,
+    MAX_INSERT_ROWS,
+    MAX_LIMIT,
+    order_pattern,
+    selection_pattern,
+)
 from edge_api.admin.schemas import (
     array_of,
     component_prefix,

@@ -13,8 +13,7 @@ from typing import Final
 
 from edge_api.auth.actor import audit_entry
 from edge_api.backup.files import write_private
-from edge_api.db.message_tables import LEAD_MESSAGES
-from edge_api.db.tables import LEADS
+from edge_api.db.tables import LEAD_MESSAGES, LEADS
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.operation.input import FormErrors, TextRule
 from edge_api.settings import Settings

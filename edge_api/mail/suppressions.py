@@ -37,7 +37,7 @@ from edge_api.db.tables import (
     SUPPRESSED_EMAILS,
 )
 from edge_api.db.types import MAX_EMAIL_LENGTH, format_instant
-from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
+from edge_api.leads.service import Idempotency, StoreResponse, identify_request
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
 

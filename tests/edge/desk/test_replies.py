@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.internal_tables import EMAIL_OUTBOX
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Update, where_id
-from edge_api.db.tables import AUDIT_LOG
+from edge_api.db.tables import AUDIT_LOG, LEAD_MESSAGES
 from edge_api.desk.replies import MAX_REPLIES, MAX_TEXT_LENGTH, PATH, list_replies
 from edge_api.desk.sessions import OWNER
 from edge_api.mail.answers import Answers
