@@ -43,8 +43,8 @@ from edge_api.backup.replica import Replication, make_replication
 from edge_api.db.query import Store
 from edge_api.desk.sessions import Sessions
 from edge_api.health import LOG_SECONDS, Health, HealthCheck, MachineMonitor, PublishingMonitor
-from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
+from edge_api.http.endpoint import Admission
 from edge_api.http.logs import AccessLog
 from edge_api.http.pages import EdgePages
 from edge_api.http.response import Request

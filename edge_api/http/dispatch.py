@@ -20,10 +20,18 @@ from yarl import URL
 from edge_api.db.caches import SizedCache
 from edge_api.db.problems import Code, Problem
 from edge_api.health import Health
-from edge_api.http.admission import UNAUTHENTICATED, Admission, Admitted
-from edge_api.http.endpoint import DocumentResponses, Endpoint, options_response, preflight_response
-from edge_api.http.headers import PRIVATE_HEADERS, STRICT_TRANSPORT
+from edge_api.http.endpoint import (
+    UNAUTHENTICATED,
+    Admission,
+    Admitted,
+    DocumentResponses,
+    Endpoint,
+    options_response,
+    preflight_response,
+)
 from edge_api.http.response import (
+    PRIVATE_HEADERS,
+    STRICT_TRANSPORT,
     PreparedResponse,
     Request,
     assign_request_id,

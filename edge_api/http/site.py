@@ -16,9 +16,14 @@ from edge_api.auth.client_address import client_address
 from edge_api.db.caches import SingleFlight, SizedCache
 from edge_api.db.problems import Problem
 from edge_api.http.endpoint import encode, options_response, preflight_response
-from edge_api.http.headers import PAGE_HEADERS, SHARED_DRAFT_HEADERS
 from edge_api.http.pages import Reference
-from edge_api.http.response import PreparedResponse, Request, joined_header
+from edge_api.http.response import (
+    PAGE_HEADERS,
+    SHARED_DRAFT_HEADERS,
+    PreparedResponse,
+    Request,
+    joined_header,
+)
 from edge_api.http.static import (
     PRIVATE_CACHING,
     SHORT_LIVED,

@@ -47,8 +47,8 @@ from multidict import CIMultiDictProxy
 from pydantic import ValidationError
 
 from edge_api.db.problems import Problem
-from edge_api.http.headers import API_HEADERS
 from edge_api.http.response import (
+    API_HEADERS,
     PreparedResponse,
     Request,
     joined_header,

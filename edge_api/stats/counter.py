@@ -43,8 +43,7 @@ from edge_api.db.tables import Origin
 from edge_api.journal.builds import Build, BuildManager, read_zone
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.settings import Settings
-from edge_api.stats.naming import name_agent
-from edge_api.stats.origins import classify_host, clean_host
+from edge_api.stats.naming import classify_host, clean_host, name_agent
 
 KEPT_MONTHS: Final = 25  # the months of which each day is kept
 

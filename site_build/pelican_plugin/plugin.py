@@ -43,8 +43,7 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.sentences import sentence
-from edge_api.schema.template_language import add_language_features
-from edge_api.schema.unknown_names import note_unknown_names
+from edge_api.schema.template_language import add_language_features, note_unknown_names
 from site_build.addresses import CONTACT
 from site_build.build.assets import find_card, find_edge_picture, find_leads
 from site_build.build.builder import KnownContent, SiteBuild
