@@ -191,16 +191,13 @@ class IncomingMail:
     clock: Clock
     feedback: Feedback
 
-    def _find_our_ids(self, text: str) -> tuple[str, ...]:
-        host = re.escape(self.settings.site_host)
-        found = re.findall(rf"(?i)<({_ID})@{host}>", text)
-        return tuple(each.lower() for each in found[-50:])
-
     def read_references(self, raw: bytes) -> tuple[str, ...]:
         """Return the UUIDs of our Message-IDs that the headers of a message refer to."""
         text = raw.decode("latin-1").replace("\r\n", "\n").partition("\n\n")[0]
         named = re.findall(r"(?im)^(?:References|In-Reply-To):((?:[^\n]|\n[ \t])*+)", text)
-        return self._find_our_ids(" ".join(named))
+        host = re.escape(self.settings.site_host)
+        found = re.findall(rf"(?i)<({_ID})@{host}>", " ".join(named))
+        return tuple(each.lower() for each in found[-50:])
 
     async def receive(self, raw: bytes) -> bool:
         """Store a reply, or the failure in a report; return whether it is stored, now or earlier.
@@ -400,13 +397,11 @@ class MailboxReader:
                 return
             first, last = last + 1, min(last + 200, uid_next - 1)
             for uid, header in await _fetch(client, f"{first}:{last}", _FETCHED_HEADERS):
-                if is_report(header) or self._incoming.read_references(header):
-                    await self._read_one(client, uid)
-
-    async def _read_one(self, client: IMAP4, uid: str) -> None:
-        for _, raw in await _fetch(client, uid, f"(UID BODY.PEEK[]<0.{MAX_OCTETS}>)"):
-            if await self._incoming.receive(raw):
-                await asyncio.to_thread(client.uid, "STORE", uid, r"+FLAGS.SILENT (\Seen)")
+                if not is_report(header) and not self._incoming.read_references(header):
+                    continue
+                for _, raw in await _fetch(client, uid, f"(UID BODY.PEEK[]<0.{MAX_OCTETS}>)"):
+                    if await self._incoming.receive(raw):
+                        await asyncio.to_thread(client.uid, "STORE", uid, r"+FLAGS.SILENT (\Seen)")
 
 
 async def _fetch(client: IMAP4, uids: str, items: str) -> list[tuple[str, bytes]]:
