@@ -13,12 +13,12 @@ if str(_ROOT) not in sys.path:  # The publisher reads this file again for each o
 from site_build.default_settings import *  # noqa: E402, F403 - a settings file is its names
 
 SITENAME = "Fore-edge"
-SITESUBTITLE = "A journal that is a static site, with an edge service on it."
+SITESUBTITLE = "A folder of Markdown becomes a site, with an inbox and a newsletter."
 AUTHOR = "Fore-edge"
 # Who writes: for the home page and the author's page, beside the picture of the page `about`.
 AUTHOR_TEXT = (
-    "We build small web services that last, and write down what we measured on the way. "
-    "This journal is one of them."
+    "Fore-edge turns a folder of Markdown into a journal that hears from its readers. "
+    "This is its own, written by those who make it."
 )
 DEFAULT_LANG = "en"
 

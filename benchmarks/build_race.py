@@ -61,7 +61,7 @@ class BuildRace:
         pairs = list(zip(self.costs(phase, EDGE), self.costs(phase, peer), strict=True))
         return Reached(
             [theirs.seconds / ours.seconds for ours, theirs in pairs],
-            median(theirs.processor / ours.processor for ours, theirs in pairs),
+            [theirs.processor / ours.processor for ours, theirs in pairs],
         )
 
     def peaks(self, name: str) -> list[float]:
@@ -90,16 +90,17 @@ def _hold_round(builders: Sequence[Builder], posts: int, scratch: Path | None) -
             prepare(builder, Path(name) / str(place), posts)
             for place, builder in enumerate(builders)
         ]
-        cold = [_build(site) for site in sites]
+        cold = [build(site) for site in sites]
         sizes = [_measure_output(site.output) for site in sites]
-        edited = [[_build_edited(site, number) for site in sites] for number in range(EDITS)]
+        edited = [[build_edited(site, number) for site in sites] for number in range(EDITS)]
     return [
         Build({Phase.COLD: first, Phase.EDITED: _find_middle(others)}, *size)
         for first, others, size in zip(cold, zip(*edited, strict=True), sizes, strict=True)
     ]
 
 
-def _build(site: Site) -> Cost:
+def build(site: Site) -> Cost:
+    """Build a site; raises SystemExit when a post is missing from it."""
     cost = run(site.command)
     missing = [post.stem for post in site.posts if not site.page(post).is_file()]
     if missing:
@@ -107,11 +108,11 @@ def _build(site: Site) -> Cost:
     return cost
 
 
-def _build_edited(site: Site, number: int) -> Cost:
+def build_edited(site: Site, number: int) -> Cost:
     """Add a line to a post in the middle, another one each time, and build again."""
     post = site.posts[(len(site.posts) // 2 + number) % len(site.posts)]
     post.write_text(f"{post.read_text(encoding='utf-8')}\nAn {_WORD}.\n", encoding="utf-8")
-    cost = _build(site)
+    cost = build(site)
     if _WORD not in site.page(post).read_text(encoding="utf-8"):
         raise SystemExit(f"{site.builder.name} does not show what was added to {post.stem}")
     return cost

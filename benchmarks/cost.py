@@ -45,7 +45,7 @@ def _watch(process: "subprocess.Popen[bytes]", started: float) -> float:
     """Return the most memory that was seen until the end."""
     peak = 0.0
     while process.poll() is None:
-        peak = max(peak, _weigh(process.pid))
+        peak = max(peak, weigh(process.pid))
         pause = (time.perf_counter() - started) / _SHARE
         try:
             process.wait(min(max(pause, _SHORTEST), _LONGEST))
@@ -60,7 +60,7 @@ def _read_processor() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _weigh(pid: int) -> float:
+def weigh(pid: int) -> float:
     """Return the memory of a process and its children now, in MiB."""
     try:
         parent = psutil.Process(pid)

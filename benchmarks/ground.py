@@ -8,6 +8,7 @@ import json
 import shutil
 import sqlite3
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,13 +19,15 @@ from urllib.request import Request, urlopen
 
 from benchmarks.corpus import write_posts
 from benchmarks.leads import fill
-from benchmarks.server import BOTH_CORES, Served, free_port, pinned, python, served
+from benchmarks.server import BOTH_CORES, Served, Took, free_port, look, pinned, python, served
 from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 
 POSTS: Final = 50
 """So many that their list has some 28 kB."""
 SIZES: Final = (100, 1_000, 10_000)
 """Posts of the sites on which growth is measured."""
+MINUTES: Final = 20.0
+"""Of mixed load, after which memory is measured."""
 LEADS: Final = 10_000
 MANY_LEADS: Final = 1_000_000
 API: Final = "/api/public/v1"
@@ -64,6 +67,8 @@ class Edge:
     server: Served
     key: str
     token: str
+    took: Took
+    """Its start, to the first page."""
 
     @property
     def keyed(self) -> Mapping[str, str]:
@@ -90,10 +95,17 @@ class Edge:
 class Ground:
     """The prepared parts of one run; what a folder holds from an earlier run is taken as it is."""
 
-    def __init__(self, folder: Path, sizes: Sequence[int] = SIZES, **changes: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        sizes: Sequence[int] = SIZES,
+        minutes: float = MINUTES,
+        **changes: str,
+    ) -> None:
         """Take settings of its edges that differ from those of `installation`."""
         self.folder = folder
         self.sizes = sizes
+        self.minutes = minutes
         self._changes = changes
 
     def site(self, posts: int = POSTS) -> Path:
@@ -143,9 +155,9 @@ class Ground:
             **self._changes,
         }
         key, token = _issue("api_key", settings), _issue("access_token", settings)
-        words = ["-m", module, "serve"]
-        with served(words, f"http://127.0.0.1:{port}{PING}", settings) as running:
-            yield Edge(running, key, token)
+        words, began = ["-m", module, "serve"], time.perf_counter()
+        with served(words, f"http://127.0.0.1:{port}/", settings) as running:
+            yield Edge(running, key, token, look(running, began))
 
     @contextmanager
     def shared_edge(self, database_url: str, workers: int) -> Iterator[Edge]:
@@ -163,8 +175,9 @@ class Ground:
         key, token = _issue("api_key", settings), _issue("access_token", settings)
         words = [sys.executable, "-m", "edge_api", "serve", "--workers", str(workers)]
         program, *more = [*pinned(BOTH_CORES), *words]  # in place of the one core of servers
+        began = time.perf_counter()
         with served(more, f"http://127.0.0.1:{port}{PING}", settings, program) as running:
-            yield Edge(running, key, token)
+            yield Edge(running, key, token, look(running, began))
 
 
 def _issue(kind: str, settings: Mapping[str, str]) -> str:

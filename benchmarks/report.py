@@ -40,16 +40,26 @@ def write_report(folder: Path, sections: Sequence[Section], *, is_whole: bool) -
 
 def find_missed(reached: Mapping[str, Reached], *, is_whole: bool) -> list[Line]:
     """Return the lines that are not kept; in a whole run, also those that were not measured."""
-    return [line for line in TABLE if not _is_kept(line, reached.get(line.name), is_whole)]
+    asked = (line for line in TABLE if is_whole or line.name in reached)
+    return [line for line in asked if not line.holds(reached.get(line.name))]
+
+
+def list_promises(reached: Mapping[str, Reached]) -> Iterator[str]:
+    """Yield a text for each measured line: what it reached, and what may be promised for that."""
+    for line in TABLE:
+        found = reached.get(line.name)
+        if (value := line.value(found)) is None or found is None:
+            continue
+        rounds = ", ".join(f"{each:.3g}" for each in line.rounds(found))
+        yield (
+            f"{line.name}: {line.spell(value)} ({rounds}){_spell_other(line, found)}; "
+            f"{_spell_wanted(line)}; nine tenths of it: {line.promise(value):.3g}"
+        )
 
 
 def gather(sections: Sequence[Section]) -> dict[str, Reached]:
     """Return what all sections reached, by line."""
     return {name: each for section in sections for name, each in section.reached.items()}
-
-
-def _is_kept(line: Line, reached: Reached | None, is_whole: bool) -> bool:  # noqa: FBT001
-    return (not is_whole or line.wanted is None) if reached is None else line.holds(reached.value)
 
 
 def _write(sections: Sequence[Section], is_whole: bool) -> Iterator[str]:  # noqa: FBT001
@@ -84,17 +94,25 @@ def _table(reached: Mapping[str, Reached], is_whole: bool) -> Iterator[str]:  # 
         found = reached.get(line.name)
         if found is None and not is_whole:
             continue
-        wanted = "reported" if line.wanted is None else f"{line.sense} {line.wanted:g}"
-        rounds = "" if found is None else ", ".join(f"{each:.3g}" for each in found.rounds)
-        said = "not measured" if found is None else line.spell(found.value)
-        verdict = "yes" if _is_kept(line, found, is_whole) else "**no**"
+        value, said, rounds, other = line.value(found), "not measured", "", ""
+        if found is not None and value is not None:
+            said, other = line.spell(value), _spell_other(line, found).strip(" ;")
+            rounds = ", ".join(f"{each:.3g}" for each in line.rounds(found))
+        verdict = "yes" if line.holds(found) else "**no**"
         verdict = verdict if line.wanted is not None else ""
-        rows.append((line.path, wanted, said, rounds, _spell_cost(found), verdict))
-    yield from _rows(("path", "wanted", "reached", "rounds", "by CPU time", "kept"), rows)
+        rows.append((line.path, _spell_wanted(line), said, rounds, other, verdict))
+    yield from _rows(("path", "wanted", "reached", "rounds", "otherwise", "kept"), rows)
 
 
-def _spell_cost(reached: Reached | None) -> str:
-    return "" if reached is None or reached.by_cost is None else f"{reached.by_cost:.3g}"
+def _spell_wanted(line: Line) -> str:
+    return "reported" if line.wanted is None else f"{line.sense} {line.wanted:g}"
+
+
+def _spell_other(line: Line, reached: Reached) -> str:
+    """Return the measure of which the line does not speak, if there is one."""
+    if line.is_by_cost:
+        return f"; {reached.value:.3g} by the clock"
+    return "" if reached.by_cost is None else f"; {reached.by_cost:.3g} by CPU time"
 
 
 def _race_rows(race: Race) -> Iterator[tuple[str, ...]]:

@@ -13,7 +13,7 @@ class Reached:
     """What was measured for a line of the table, round by round."""
 
     rounds: Sequence[float]
-    by_cost: float | None = None
+    costs: Sequence[float] = ()
     """The same by processor time, for a ratio of speeds: what else runs on the core spoils the
     speeds sooner than the times."""
 
@@ -21,6 +21,11 @@ class Reached:
     def value(self) -> float:
         """The median of the rounds."""
         return median(self.rounds)
+
+    @property
+    def by_cost(self) -> float | None:
+        """The median by processor time, where that was measured."""
+        return median(self.costs) if self.costs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +53,4 @@ class Section:
 
 def compare(held: Race, peer: str) -> Reached:
     """Return how many times as fast as a peer the edge was in a race."""
-    return Reached(held.speeds(peer), 1 / median(held.costs(peer)))
+    return Reached(held.speeds(peer), [1 / each for each in held.costs(peer)])

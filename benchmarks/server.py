@@ -22,6 +22,8 @@ BOTH_CORES = f"{SERVER_CORE},{LOAD_CORE}"
 START_SECONDS: Final = 120
 """A server that a busy machine starts, with a million rows to open."""
 END_SECONDS: Final = 30
+_LOOK: Final = 0.01
+"""Seconds between two looks for a server that starts: they are part of what its start takes."""
 _NICENESS: Final = -19
 _GROUP: Final = Path("/proc/self/autogroup")
 """Where Linux keeps the niceness of a whole session against others."""
@@ -61,9 +63,14 @@ class Served:
     pid: int
 
     def processor_seconds(self) -> float:
-        """Return the processor time used so far, its children's and the system's for it too."""
+        """Return the processor time used so far, the system's for it too.
+
+        That of its children is included, whether they run or have ended.
+        """
         times = [process.cpu_times() for process in self._processes()]
-        return sum(each.user + each.system for each in times)
+        return sum(
+            each.user + each.system + each.children_user + each.children_system for each in times
+        )
 
     def resident_mib(self) -> float:
         """Return the memory that it has now, in MiB; what its processes share counts for each."""
@@ -72,6 +79,20 @@ class Served:
     def _processes(self) -> list[psutil.Process]:
         parent = psutil.Process(self.pid)
         return [parent, *parent.children(recursive=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What something that a server did took."""
+
+    seconds: float
+    processor: float
+    """Seconds."""
+
+
+def look(server: Served, began: float, before: float = 0.0) -> Took:
+    """Return what a server took since an instant at which it had used so much processor time."""
+    return Took(time.perf_counter() - began, server.processor_seconds() - before)
 
 
 def free_port() -> int:
@@ -122,7 +143,7 @@ def _wait_for(url: str, process: "subprocess.Popen[bytes]", trusted: ssl.SSLCont
         except HTTPError:
             return
         except OSError:
-            time.sleep(0.1)
+            time.sleep(_LOOK)
     if process.returncode is not None:
         raise SystemExit(f"{url}: the server ended with {process.returncode}; see above")
     raise SystemExit(f"{url} did not answer within {START_SECONDS} s")

@@ -89,7 +89,7 @@ COMMANDS: Sections = {
         ),
         "webhooks": (
             "edge_api.cli.webhooks",
-            "manage the addresses that are notified of new leads",
+            "manage the addresses that are notified of leads, posts and changes of the site",
             "list",
         ),
     },

@@ -13,6 +13,7 @@ OWN_POSTS = (
     "a-lead-is-safe",
     "decisions-and-what-they-cost",
     "how-this-site-is-built",
+    "moving-in",
     "publishing-a-post",
     "running-it-in-production",
     "tables-your-tools-already-speak",
@@ -20,6 +21,9 @@ OWN_POSTS = (
     "the-api-from-javascript",
     "the-api-from-python",
     "what-a-fore-edge-is",
+    "what-an-agent-may-do",
+    "writing-from-a-phone",
+    "your-journal-is-a-folder",
 )
 """Names of the files. One of them is enough: a journal that lacks some of them is found faulty."""
 

@@ -46,11 +46,8 @@ def measure(ground: Ground) -> Section:
 
 
 def _with_posts(ground: Ground, count: int) -> tuple[tuple[str, ...], float]:
-    ground.site(count)
-    started = time.perf_counter()
     with ground.edge("growth", posts=count, leads=0) as edge:
-        took = time.perf_counter() - started
-        asyncio.run(_load_mcp(edge))
+        asyncio.run(load_mcp(edge))
         loads = (
             [f"/posts/{slug}" for slug in edge.slugs()],
             [f"/posts?limit={limit}" for limit in range(10, 31)],
@@ -58,10 +55,9 @@ def _with_posts(ground: Ground, count: int) -> tuple[tuple[str, ...], float]:
         speeds = [cell for paths in loads for cell in _speed(edge, paths)]
         time.sleep(_SETTLED)
         weight = edge.server.resident_mib()
-    started = time.perf_counter()
-    with ground.edge("growth", posts=count, again=True):
-        again = time.perf_counter() - started
-    return (f"{count:,}", f"{weight:.0f}", f"{took:.1f}", f"{again:.1f}", *speeds), weight
+    with ground.edge("growth", posts=count, again=True) as again:
+        starts = (f"{each.took.seconds:.2f}" for each in (edge, again))
+    return (f"{count:,}", f"{weight:.0f}", *starts, *speeds), weight
 
 
 def _with_leads(ground: Ground, count: int) -> tuple[str, ...]:
@@ -77,7 +73,7 @@ def _speed(edge: Edge, paths: list[str]) -> tuple[str, str]:
     return f"{figure.per_second:,.0f}", f"{figure.cpu_us:.0f}"
 
 
-async def _load_mcp(edge: Edge) -> None:
+async def load_mcp(edge: Edge) -> None:
     """Call a tool once: the SDK is loaded with the first message."""
     headers = {**headers_of(OLDER), "Authorization": f"Bearer {edge.token}"}
     async with (

@@ -80,7 +80,7 @@ ACTIONS: Actions = {
                 ["--expires"],
                 type=parse_instant,
                 metavar="DATE",
-                help="when it expires, such as 2027-01-31 (default: never)",
+                help="when it expires, such as 2027-01-31 (default: never; a token: in 90 days)",
             ),
             JSON,
         ),

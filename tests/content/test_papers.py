@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from site_build.cli.check import find_dialect
 from site_build.content.library import ContentLibrary
-from site_build.markup.convert import DEFAULT_DIALECT
 from site_build.progress import Request
 from tests.content.fences import find_strays, fits, read_fences
 from tests.content.workshop import ROOT, TAUGHT
@@ -44,9 +44,8 @@ def leads_somewhere(path: Path, link: re.Match[str]) -> bool:
 def test_the_journal_is_clean() -> None:
     """No post and no page of the journal has an error or a warning."""
     folder, now = ROOT / "content", datetime.now(UTC)
-    library = ContentLibrary(
-        Request(folder, folder, folder, folder, None, now, 1), "", DEFAULT_DIALECT
-    )
+    dialect = find_dialect(folder)
+    library = ContentLibrary(Request(folder, folder, folder, folder, None, now, 1), "", dialect)
 
     assert [str(finding) for finding in library.check(now)] == []
     assert {path.stem for path in POSTS} >= {*OWN_POSTS}

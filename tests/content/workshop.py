@@ -33,6 +33,12 @@ _COPIED = ("content", "theme", "edge_api", "site_build", "pelicanconf.py", "Proc
 _NODE = Path(playwright.__file__).parent / "driver" / "node"
 """Node comes with the library that drives the browser, so nobody has to install it."""
 _BROWSER = f"{sys.executable} -m tests.content.consenting_browser %s &"
+_INSTALLED = """\
+#!/bin/sh
+PYTHONPATH="$(dirname "$0")/.." exec python -c \
+  'from site_build.__main__ import fore_edge; raise SystemExit(fore_edge())' "$@"
+"""
+"""The command that an installed wheel brings."""
 _GREETING = "development key"
 _COMMANDS = {"bash": ("bash", "-euo", "pipefail"), "python": ("python",), "js": ("node",)}
 
@@ -82,6 +88,10 @@ def lay_out(folder: Path, content: Path = JUDGED_CONTENT) -> None:
         copy = shutil.copytree if source.is_dir() else shutil.copyfile
         copy(source, folder / name)
     (folder / ".venv").symlink_to(sys.prefix)
+    command = folder / ".bin" / "fore-edge"
+    command.parent.mkdir()
+    command.write_text(_INSTALLED, encoding="utf-8")
+    command.chmod(0o755)
     _build(folder, plain_environment())
 
 
@@ -107,6 +117,7 @@ def open_workshop(folder: Path, *, knows_its_port: bool = False) -> Iterator[Wor
     port = find_free_port()
     command = [sys.executable, "-m", "edge_api", "serve", "--port", str(port)]
     environment = {**plain_environment(), "HOME": str(folder)}
+    environment["PATH"] = os.pathsep.join([str(folder / ".bin"), environment["PATH"]])
     if knows_its_port:
         environment |= {"PORT": str(port), "BROWSER": _BROWSER, "PYTHONPATH": str(ROOT)}
         _build(folder, environment)
