@@ -1,11 +1,8 @@
 """Incoming mail: the owner's mailbox (IMAP, RFC 9051), replies for their leads, bounce reports.
 
-A message is taken only if it refers to a Message-ID of ours: a random UUID, known only to those who
-received that message. All of it is written by strangers, so it is cut before it is parsed. All else
-stays in the mailbox as it is.
-
-Edges take turns at the mailbox, which the store keeps, so that one reads at a time. A turn fetches
-a few headers of each new message, and the whole message only if it is a report or refers to ours.
+Edges take turns at the mailbox, and fetch a few headers of each new message. The whole message is
+fetched only if it is a report or refers to a Message-ID of ours: a random UUID, known only to those
+who received that message. All of it is written by strangers, so it is cut before it is parsed.
 """
 
 import asyncio
