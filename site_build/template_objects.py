@@ -7,7 +7,7 @@ is noted: the page is not rendered again while these names have the same values.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property
@@ -143,6 +143,7 @@ class _DocumentView:
     document: Document
     metadata: dict[str, object]
     url = save_as = ""
+    related: tuple[Neighbour, ...] = ()
 
     def _describe(self, document: Document, context: RenderContext) -> None:
         """Set the attributes from a document."""
@@ -184,7 +185,7 @@ class _DocumentView:
         for key, value in self.metadata.items():
             setattr(self, key.lower(), value)
 
-    def _set_digest_parts(self, more: object, linked: Iterable[Neighbour | None] = ()) -> None:
+    def _set_digest_parts(self, more: object, linked: Sequence[Neighbour | None] = ()) -> None:
         """Store the values for the digest: those of the document, `more`, and the linked posts."""
         document, self._linked = self.document, linked
         self._digest_parts = (
@@ -196,6 +197,26 @@ class _DocumentView:
             self._image_set.list_digests(self.source_path),
             more,
         )
+
+    def revise(
+        self,
+        document: Document,
+        image_set: ImageSet,
+        minutes: int,
+        related: tuple[Neighbour, ...],
+    ) -> bool:
+        """Show a document that differs only in its text; return whether the digest is another.
+
+        Neither the pictures that it shows nor its links from other posts may have changed.
+        """
+        before = self.digest
+        same = self._linked[: len(self._linked) - len(self.related)]
+        self.document, self._image_set = document, image_set
+        self.reading_minutes, self.related = minutes, related
+        self.take_metadata()
+        self._set_digest_parts(self._digest_parts[-1], (*same, *related))
+        del self.digest
+        return self.digest != before
 
     @cached_property
     def digest(self) -> bytes:
@@ -356,16 +377,24 @@ class InputDigest:
 
         Raises UnknownValueError if one of the values cannot be digested.
         """
+        known = names.split("\n")
+        looked_up = [name for name in own if name in known]
+        return make_key(
+            self.digest_shared(names, shared, own),
+            [(name, self._digest(own[name])) for name in looked_up],
+        )
+
+    def digest_shared(
+        self, names: str, shared: Mapping[str, object], own: Mapping[str, object]
+    ) -> bytes:
+        """Return the digest of the values of `names` that all pages share; see `digest`."""
         # Pages of one kind look up the same names, most of which have values that all pages share.
         key = names, id(shared), tuple(own)
         if key not in self._shared_digests:
             others = [name for name in names.split("\n") if name not in own]
             values = [self._digest(shared[e]) if e in shared else b"absent" for e in others]
             self._shared_digests[key] = shared, make_key(values)
-        looked_up = [name for name in own if name in names.split("\n")]
-        return make_key(
-            self._shared_digests[key][1], [(name, self._digest(own[name])) for name in looked_up]
-        )
+        return self._shared_digests[key][1]
 
     def _digest(self, value: object) -> bytes:
         match value:

@@ -5,13 +5,15 @@ a file when it is requested. This module knows neither Pelican nor HTTP.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 
 from site_build.build.builder import KnownContent, SiteBuild, free_memory
-from site_build.build.fingerprint import fingerprint_code
+from site_build.build.fingerprint import Style, fingerprint_code
 from site_build.build.manifest import EMPTY, Line, Manifest, identify_manifest, read_manifest
+from site_build.build.revised import revise
 from site_build.build.targets import (
     RecordTarget,
     Target,
@@ -24,6 +26,7 @@ from site_build.content.library import ContentLibrary, list_changed
 from site_build.errors import BuildError
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
+from site_build.site import Identity
 
 
 class BuildMemory:
@@ -36,6 +39,8 @@ class BuildMemory:
         self._changes: set[str] | None = None
         """Absolute paths that changed since the content was read; None if any may have changed."""
         self._is_output_checked = False
+        self._plan: SiteBuild | None = None
+        """The last build, until another one begins."""
 
     def note(self, changes: Iterable[str] | None) -> None:
         """Remember absolute paths that changed; None if any may have changed."""
@@ -74,10 +79,30 @@ class BuildMemory:
             is_output_checked=is_known and self._is_output_checked,
         )
 
+    def begin(self, request: Request, identity: Identity, style: Style) -> SiteBuild:
+        """Return a build of the content as it is now; raises BuildError, ContentError.
+
+        It keeps the plan of the build before if that is the last one of this memory, and only texts
+        have changed since. A plan is used once, since a build that fails leaves it half changed.
+        """
+        plan, self._plan = self._plan, None
+        known = self.read(request, style.dialect)
+        is_last = plan and plan.manifest is known.manifest
+        if plan and is_last and (made := revise(plan, request, identity, style, known)):
+            return made
+        plan = None  # frees its memory
+        return SiteBuild(request, identity, style, known)
+
     def keep(self, build: SiteBuild) -> None:
-        """Keep the manifest of a finished build."""
+        """Keep the plan and the manifest of a finished build."""
         self._manifest = identify_manifest(build.request.state), build.manifest
-        self._is_output_checked = True
+        self._is_output_checked, self._plan = True, build
+
+    def look_ahead(self) -> "BuildMemory":
+        """Return a memory with the same content for one build that does not become the last."""
+        other = copy(self)
+        other._plan = None  # noqa: SLF001  a copy of our own
+        return other
 
 
 class PreviewBuild(SiteBuild):
@@ -100,7 +125,7 @@ class PreviewBuild(SiteBuild):
             if target is None:
                 return None
             try:
-                data = target.make(self._context)
+                data = target.make(self.context)
             except OSError as error:
                 raise BuildError(f"{error.filename} cannot be read: {error.strerror}") from error
             free_memory()
@@ -109,7 +134,7 @@ class PreviewBuild(SiteBuild):
     @cached_property
     def _others(self) -> Mapping[str, Target]:
         # If two targets have one path, the first wins: it is that of the content folder.
-        lines = _Lines(self._context, list_records(self.site, self.content.minutes))
+        lines = _Lines(self.context, list_records(self.site, self.content.minutes))
         found = [
             *self._list_other_targets(datetime.now(UTC)),
             *list_full_texts(self.site, lines, self.content.image_set, has_cards=bool(self.font)),

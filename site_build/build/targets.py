@@ -93,6 +93,10 @@ class IndexFile:
         line = self._lines.get(slug)
         return line._replace(source=self._old) if line and line.key == key else None
 
+    def list_former(self) -> dict[str, Line]:
+        """Return all lines of the build before, by slug."""
+        return {slug: line._replace(source=self._old) for slug, line in self._lines.items()}
+
     def spool(self, slug: str, line: bytes, key: str) -> Line:
         """Append a new line to a temporary file of this process."""
         path = self._folder / f"{_SPOOL}{os.getpid()}"
