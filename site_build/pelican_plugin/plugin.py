@@ -50,8 +50,7 @@ from site_build.build.assets import find_card, find_edge_picture, find_leads
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
-from site_build.build.memory import BuildMemory, PreviewBuild
-from site_build.build.revised import RevisedBuild
+from site_build.build.memory import BuildMemory, PreviewBuild, RevisedBuild
 from site_build.build.targets import explain_syntax
 from site_build.content.dates import parse_instant
 from site_build.content.kept import KEPT_FOLDER, prune_sources
@@ -254,9 +253,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             # Plugins write into this folder, and so never into a site that is served.
             with TemporaryDirectory(dir=place) as folder:
                 self.output_path = self.settings["OUTPUT_PATH"] = folder
-                if isinstance(build, RevisedBuild):
-                    build.make_pages()
-                else:
+                if not isinstance(build, RevisedBuild):
                     super().run()
                 build.finish(Path(folder))
         except TemplateSyntaxError as error:

@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,7 +69,8 @@ def build(
     memory = memory or BuildMemory()
     # The garbage collector is on again when the build is served, and searches while nobody waits.
     with _exclusive(order.output), quiet_pelican():
-        report = _make(order, memory.look_ahead() if is_ahead else memory)
+        # The build after one that is made ahead follows the one that is served.
+        report = _make(order, copy(memory) if is_ahead else memory)
         if is_ahead:
             _point(order.output, NEXT_LINK, report.build_id)
         else:
