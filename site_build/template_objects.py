@@ -377,12 +377,8 @@ class InputDigest:
 
         Raises UnknownValueError if one of the values cannot be digested.
         """
-        known = names.split("\n")
-        looked_up = [name for name in own if name in known]
-        return make_key(
-            self.digest_shared(names, shared, own),
-            [(name, self._digest(own[name])) for name in looked_up],
-        )
+        looked_up = [(e, self._digest(own[e])) for e in names.split("\n") if e in own]
+        return make_key(self.digest_shared(names, shared, own), looked_up)
 
     def digest_shared(
         self, names: str, shared: Mapping[str, object], own: Mapping[str, object]

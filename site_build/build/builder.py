@@ -213,15 +213,6 @@ class SiteBuild:
             )
         self._targets[target.path] = target
 
-    @property
-    def is_revisable(self) -> bool:
-        """Whether a build after edits of texts can keep the plan of this one.
-
-        Another theme is asked for unknown names anew, and a feed of Pelican's shows any text.
-        """
-        pages = list(self._targets.values())[self._other_count :]
-        return self.is_default_theme and all(isinstance(each, TemplateTarget) for each in pages)
-
     def _add_other_targets(self) -> None:
         """Add the targets that no template makes, and reuse the files that are unchanged."""
         for target in self._list_other_targets(self.request.now):
@@ -265,6 +256,10 @@ class SiteBuild:
     def make_pages(self) -> Iterator[TemplateTarget]:
         """Make the files of all targets, and return the targets of pages."""
         pages = list(self._targets.values())[self._other_count :]
+        # Another theme is asked for unknown names anew, and a feed of Pelican's shows any text.
+        self.is_revisable = self.is_default_theme and all(
+            isinstance(each, TemplateTarget) for each in pages
+        )
         self.find_unknown_names()
         with self._cache:
             self._run([*self._reuse_unchanged(pages), *self._stale])
@@ -307,8 +302,8 @@ class SiteBuild:
             build_id=build_id,
             built_for=now,
             posts=len(lines),
-            files=sum(sum(map(bool, entry.mtimes)) for entry in entries),
-            size=sum(sum(entry.sizes) for entry in entries),
+            files=sum(len(entry.mtimes) - entry.mtimes.count(0) for entry in entries),
+            size=sum(map(sum, (entry.sizes for entry in entries))),
             sources=self.content.source_count,
             hits=self.content.cache_hits,
             next_instant=find_next_instant(self.content.documents, now),

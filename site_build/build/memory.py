@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
 
 from edge_api.schema.index import INDEX_FILE
@@ -24,6 +23,7 @@ from site_build.build.builder import KnownContent, SiteBuild, digest_style, free
 from site_build.build.fingerprint import Style, fingerprint_code
 from site_build.build.manifest import (
     EMPTY,
+    Entry,
     Line,
     Manifest,
     OutputFolder,
@@ -206,49 +206,45 @@ class RevisedBuild(SiteBuild):
         """Make the files that the edits can have changed, and finish the build."""
         self.add_frames()
         self.find_unknown_names()
+        old, texts = self._before.entries, self._edited.keys()
         pages = [each for each in self._targets.values() if isinstance(each, TemplateTarget)]
+        views = {
+            page.path: view
+            for page in pages
+            if isinstance(view := page.own.get("article", page.own.get("page")), Article | Page)
+        }
+        # Pages of one kind look up the same names; what they share may hold documents.
+        kinds = {_find_kind(page, old[page.path]): page for page in pages if old[page.path].key}
         digests = InputDigest()
-        before = [self._digest_shared(page, digests) for page in pages]
-        changed = self._revise_views(pages)
+        before = [digests.digest_shared(kind[0], e.shared, e.own) for kind, e in kinds.items()]
+        changed = self._revise_views(views)
         digests = InputDigest()  # the other one remembers long lists as they were
-        self.context = replace(self.context, input_digest=digests)
+        after = [digests.digest_shared(kind[0], e.shared, e.own) for kind, e in kinds.items()]
+        moved = {kind for kind, was, now in zip(kinds, before, after, strict=True) if was != now}
         asked = [
             page
-            for page, digest in zip(pages, before, strict=True)
-            if self._is_affected(page, changed) or digest != self._digest_shared(page, digests)
+            for page in pages
+            if not old[page.path].key
+            or not texts.isdisjoint(old[page.path].texts.split("\n"))
+            or page.path in changed
+            or (changed and page.path not in views)  # a list shows many documents
+            or (moved and _find_kind(page, old[page.path]) in moved)
         ]
-        old = self._before.entries
+        self.context = replace(self.context, input_digest=digests)
         self._entries = {path: old[path] for path in self._targets if path in old}
         with self._cache:
             self._run(self._reuse_unchanged([*self._stale, *asked]))
         super().finish(folder)
 
-    def _digest_shared(self, page: TemplateTarget, digests: InputDigest) -> bytes:
-        """Return the digest of the values that a page looks up and shares with others."""
-        entry = self._before.entries[page.path]
-        return digests.digest_shared(entry.names, page.shared, page.own) if entry.key else b""
-
-    def _is_affected(self, page: TemplateTarget, changed: set[str]) -> bool:
-        """Return whether a page shows an edited text, or may show one of the `changed` documents.
-
-        A list is given many documents, so that any of them counts.
-        """
-        entry = self._before.entries[page.path]
-        shown = {view.source_path for view in _list_views(page)}
-        return (
-            not entry.key
-            or not self._edited.keys().isdisjoint(entry.texts.split("\n"))
-            or bool(changed and not (shown and changed.isdisjoint(shown)))
-        )
-
-    def _revise_views(self, pages: list[TemplateTarget]) -> set[str]:
+    def _revise_views(self, views: Mapping[str, Article | Page]) -> set[str]:
         """Give edited texts and other related posts to what templates see of documents.
 
-        Returns the paths of documents of which they see something else than the text.
+        `views` are by the paths of their pages. Returns the paths of those that show something else
+        besides the text.
         """
         changed, former, related = set(), self._former_related, self.related
         places = {post.path: place for place, post in enumerate(self.site.posts)}
-        for view in chain.from_iterable(map(_list_views, pages)):
+        for page, view in views.items():
             path = view.source_path
             if path in self._edited or former.get(path) != related.get(path):
                 found = related.get(path, ())
@@ -259,14 +255,13 @@ class RevisedBuild(SiteBuild):
                     self.content.minutes[path],
                     tuple(self.neighbours[each] for each in near),
                 ):
-                    changed.add(path)
+                    changed.add(page)
         return changed
 
 
-def _list_views(page: TemplateTarget) -> list[Article | Page]:
-    """Return the documents that have the page."""
-    found = (page.own.get("article"), page.own.get("page"))
-    return [each for each in found if isinstance(each, Article | Page)]
+def _find_kind(page: TemplateTarget, entry: Entry) -> tuple[str, int, tuple[str, ...]]:
+    """Return what the digest of a page's shared values is remembered for."""
+    return entry.names, id(page.shared), tuple(page.own)
 
 
 class PreviewBuild(SiteBuild):

@@ -153,9 +153,9 @@ def find_gone_pages(
     Pages of tags and later pages of lists are left out: they come and go by themselves.
     """
     gone = [
-        (entry.texts.partition("\n")[0] or path, path)
-        for path, entry in sorted(before.items())
-        if path.endswith(".html") and path not in fresh and not _is_of_list(path, before, lists)
+        (before[path].texts.partition("\n")[0] or path, path)
+        for path in sorted(path for path in before if path not in fresh)
+        if path.endswith(".html") and not _is_of_list(path, before, lists)
     ]
     for source, path in gone[:_MAX_REPORTED]:
         address = f"/{path.removesuffix('index.html')}"
