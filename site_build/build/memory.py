@@ -23,7 +23,6 @@ from site_build.build.builder import KnownContent, SiteBuild, digest_style, free
 from site_build.build.fingerprint import Style, fingerprint_code
 from site_build.build.manifest import (
     EMPTY,
-    Entry,
     Line,
     Manifest,
     OutputFolder,
@@ -168,8 +167,11 @@ class RevisedBuild(SiteBuild):
     def __init__(self, plan: SiteBuild, request: Request, site: Site, known: KnownContent) -> None:
         """Check the content; raises BuildError and ContentError."""
         vars(self).update(vars(plan))
-        pairs = zip(plan.content.documents, known.content.documents, strict=True)
-        self._edited = {now.path: now for before, now in pairs if now.digest != before.digest}
+        self._edited = {
+            new.path: new
+            for old, new in zip(plan.content.documents, known.content.documents, strict=True)
+            if new.digest != old.digest
+        }
         self._former_related = plan.related
         with self._cache:
             self._begin(request, site, known)
@@ -189,9 +191,8 @@ class RevisedBuild(SiteBuild):
         old = os.fspath(request.previous_state / INDEX_FILE)
         self._lines = {slug: e._replace(source=old) for slug, e in self._before.lines.items()}
         edited = [each for each in site.documents if each.path in self._edited]
-        posts = [each for each in edited if each.kind == "post" and not each.hidden]
         fresh = [
-            *list_records(site, content.minutes, posts),
+            *list_records(site, content.minutes, (e for e in site.posts if e.path in self._edited)),
             *(make_alternate(site, each, content.image_set, self.texts) for each in edited),
             # Of the other files without a key, only this one shows more than heads of documents.
             *(e for e in list_notices(site, self.style.policy, request.now) if e.path == SECURITY),
@@ -214,7 +215,8 @@ class RevisedBuild(SiteBuild):
             if isinstance(view := page.own.get("article", page.own.get("page")), Article | Page)
         }
         # Pages of one kind look up the same names; what they share may hold documents.
-        kinds = {_find_kind(page, old[page.path]): page for page in pages if old[page.path].key}
+        kind_of = {e.path: (old[e.path].names, id(e.shared), tuple(e.own)) for e in pages}
+        kinds = {kind_of[each.path]: each for each in pages if old[each.path].key}
         digests = InputDigest()
         before = [digests.digest_shared(kind[0], e.shared, e.own) for kind, e in kinds.items()]
         changed = self._revise_views(views)
@@ -228,7 +230,7 @@ class RevisedBuild(SiteBuild):
             or not texts.isdisjoint(old[page.path].texts.split("\n"))
             or page.path in changed
             or (changed and page.path not in views)  # a list shows many documents
-            or (moved and _find_kind(page, old[page.path]) in moved)
+            or kind_of[page.path] in moved
         ]
         self.context = replace(self.context, input_digest=digests)
         self._entries = {path: old[path] for path in self._targets if path in old}
@@ -257,11 +259,6 @@ class RevisedBuild(SiteBuild):
                 ):
                     changed.add(page)
         return changed
-
-
-def _find_kind(page: TemplateTarget, entry: Entry) -> tuple[str, int, tuple[str, ...]]:
-    """Return what the digest of a page's shared values is remembered for."""
-    return entry.names, id(page.shared), tuple(page.own)
 
 
 class PreviewBuild(SiteBuild):

@@ -12,7 +12,7 @@ import re
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -93,10 +93,6 @@ class IndexFile:
         line = self._lines.get(slug)
         return line._replace(source=self._old) if line and line.key == key else None
 
-    def list_former(self) -> dict[str, Line]:
-        """Return all lines of the build before, by slug."""
-        return {slug: line._replace(source=self._old) for slug, line in self._lines.items()}
-
     def spool(self, slug: str, line: bytes, key: str) -> Line:
         """Append a new line to a temporary file of this process."""
         path = self._folder / f"{_SPOOL}{os.getpid()}"
@@ -126,8 +122,7 @@ class IndexFile:
     def discard(self) -> None:
         """Remove the temporary files of lines."""
         for path in self._folder.glob(f"{_SPOOL}*"):
-            with suppress(FileNotFoundError):
-                path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:

@@ -228,8 +228,7 @@ def check_pictures(
     findings = []
     sources = {paths.get(path, path): path for path in measured}
     for document in documents:
-        own = facts[document.path]
-        for public, reference in _list_used(document, own, paths, only_shown=True):
+        for public, reference in _list_used(document, facts[document.path], paths, only_shown=True):
             if public not in sources:
                 continue
             used.add(path := sources[public])
