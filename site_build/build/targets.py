@@ -244,7 +244,11 @@ class TemplateTarget(Target):
 
 @dataclass(frozen=True, slots=True)
 class TextTarget(Target):
-    """A text, or a function that makes it; without `sources` it is made every time."""
+    """A text, or a function that makes it; without `sources` it is made every time.
+
+    It is kept without being asked after edits of texts alone, so without `sources` it may only show
+    what heads of documents say.
+    """
 
     text: str | bytes | Callable[[], str | bytes]
     sources: Callable[[], bytes] | None = None
