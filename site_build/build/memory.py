@@ -248,14 +248,14 @@ class RevisedBuild(SiteBuild):
         places = {post.path: place for place, post in enumerate(self.site.posts)}
         for page, view in views.items():
             path = view.source_path
+            view.image_set = self.content.image_set  # only the last one stays in memory
             if path in self._edited or former.get(path) != related.get(path):
-                found = related.get(path, ())
-                near = choose_related(self.site, places[path], found) if path in places else ()
+                shown = None
+                if path in places:
+                    near = choose_related(self.site, places[path], related.get(path, ()))
+                    shown = tuple(self.neighbours[each] for each in near)
                 if view.revise(
-                    self._edited.get(path, view.document),
-                    self.content.image_set,
-                    self.content.minutes[path],
-                    tuple(self.neighbours[each] for each in near),
+                    self._edited.get(path, view.document), self.content.minutes[path], shown
                 ):
                     changed.add(page)
         return changed
