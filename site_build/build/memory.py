@@ -197,45 +197,53 @@ class RevisedBuild(SiteBuild):
             # Of the other files without a key, only this one shows more than heads of documents.
             *(e for e in list_notices(site, self.style.policy, request.now) if e.path == SECURITY),
         ]
-        self._stale = [
+        stale = [
             *(each for each in fresh if type(self._targets[each.path]) is type(each)),
             *(each for each in self._targets.values() if isinstance(each, FileTarget)),
         ]
-        self._targets |= {each.path: each for each in self._stale}
+        self._targets |= {each.path: each for each in stale}
+        former = self._before.entries
+        self._entries = {path: former[path] for path in self._targets if path in former}
+        self._run(self._reuse_unchanged(stale))
+        self._pages = [e for e in self._targets.values() if isinstance(e, TemplateTarget)]
+        # Pages of one kind look up the same names; what they share may hold documents.
+        self._kinds = {
+            each.path: (former[each.path].names, id(each.shared), tuple(each.own))
+            for each in self._pages
+            if former[each.path].key
+        }
+        self._shared = self._digest_shared()
+
+    def _digest_shared(self) -> dict[object, bytes]:
+        """Return the digests of what pages share, by kind."""
+        # A digest of values remembers long lists as they were.
+        self.context = replace(self.context, input_digest=InputDigest())
+        pages = {self._kinds[e.path]: e for e in self._pages if e.path in self._kinds}
+        digest = self.context.input_digest.digest_shared
+        return {kind: digest(kind[0], each.shared, each.own) for kind, each in pages.items()}
 
     def finish(self, folder: Path) -> None:
-        """Make the files that the edits can have changed, and finish the build."""
-        self.add_frames()
+        """Make the pages that the edits can have changed, and finish the build."""
         self.find_unknown_names()
-        old, texts = self._before.entries, self._edited.keys()
-        pages = [each for each in self._targets.values() if isinstance(each, TemplateTarget)]
         views = {
             page.path: view
-            for page in pages
+            for page in self._pages
             if isinstance(view := page.own.get("article", page.own.get("page")), Article | Page)
         }
-        # Pages of one kind look up the same names; what they share may hold documents.
-        kind_of = {e.path: (old[e.path].names, id(e.shared), tuple(e.own)) for e in pages}
-        kinds = {kind_of[each.path]: each for each in pages if old[each.path].key}
-        digests = InputDigest()
-        before = [digests.digest_shared(kind[0], e.shared, e.own) for kind, e in kinds.items()]
-        changed = self._revise_views(views)
-        digests = InputDigest()  # the other one remembers long lists as they were
-        after = [digests.digest_shared(kind[0], e.shared, e.own) for kind, e in kinds.items()]
-        moved = {kind for kind, was, now in zip(kinds, before, after, strict=True) if was != now}
+        changed, before, texts = self._revise_views(views), self._shared, self._edited.keys()
+        self.add_frames()
+        after, former = self._digest_shared(), self._before.entries
         asked = [
             page
-            for page in pages
-            if not old[page.path].key
-            or not texts.isdisjoint(old[page.path].texts.split("\n"))
+            for page in self._pages
+            if page.path not in self._kinds
+            or not texts.isdisjoint(former[page.path].texts.split("\n"))
             or page.path in changed
             or (changed and page.path not in views)  # a list shows many documents
-            or kind_of[page.path] in moved
+            or before[self._kinds[page.path]] != after[self._kinds[page.path]]
         ]
-        self.context = replace(self.context, input_digest=digests)
-        self._entries = {path: old[path] for path in self._targets if path in old}
         with self._cache:
-            self._run(self._reuse_unchanged([*self._stale, *asked]))
+            self._run(self._reuse_unchanged(asked))
         super().finish(folder)
 
     def _revise_views(self, views: Mapping[str, Article | Page]) -> set[str]:

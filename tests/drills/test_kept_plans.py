@@ -27,7 +27,11 @@ SEED = 56
 DAWN = datetime(2026, 5, 1, tzinfo=UTC)
 RETAINED = ("site/theme/", "site/pictures/")
 """Folders whose files stay for pages that are open in a browser, until they change once more."""
-WORDS = ["granite", "harvest", "lighthouse", "compiler", "garden", "bridge", "quarry", "meadow"]
+WORDS = [
+    f"{first}{second}"
+    for first in ("stone", "river", "glass", "iron")
+    for second in ("mill", "gate", "work", "field", "house", "wright")
+]
 
 
 class Journal:
@@ -46,7 +50,7 @@ class Journal:
             )
         for part in ("edge_api/__init__.py", "pelicanconf.py"):
             shutil.copy(ROOT / part, self.project / part)
-        for number in range(9):
+        for number in range(16):
             self.write_post(f"p-{number}")
         self.bench.write("pages/about.md", "---\ntitle: About\n---\n\nAbout us.\n")
         self._seen = take(self.bench.content)
@@ -122,14 +126,14 @@ class Journal:
         """Return a random paragraph, with links, headings and pictures at times."""
         luck = self.luck
         more = [
-            f"See [it](p-{luck.randrange(12)}.md).",
+            f"See [it](p-{luck.randrange(20)}.md).",
             f"![A picture](/images/{luck.choice('ab')}.png)",
             f"## {luck.choice(WORDS)} {luck.randrange(99)}",
             " ".join(luck.choices(WORDS, k=300)),
             "A note.[^1]\n\n[^1]: Below.",
             "[A file](/files/a.txt)",
         ]
-        said = f"The {luck.choice(WORDS)} and the {luck.choice(WORDS)}, {luck.randrange(999)}."
+        said = f"On {', '.join(luck.choices(WORDS, k=6))}, {luck.randrange(999)}."
         return "\n\n".join([said, *(luck.sample(more, 1) if luck.random() < 0.4 else [])])
 
     def edit(self) -> None:
@@ -141,7 +145,7 @@ class Journal:
         kinds: dict[str, tuple[int, Any]] = {
             "text": (12, lambda: append(chosen, self.say())),
             "page": (1, lambda: append(content / "pages" / "about.md", self.say())),
-            "add": (2, lambda: self.write_post(f"p-{luck.randrange(12)}")),
+            "add": (2, lambda: self.write_post(f"p-{luck.randrange(20)}")),
             "remove": (1, lambda: chosen.unlink() if len(posts) > 3 else None),
             "rename": (1, lambda: chosen.replace(chosen.with_name(f"p-{luck.randrange(20)}.md"))),
             "slug": (1, lambda: replaced("slug: ", f"slug: x{luck.randrange(9)}-")),
