@@ -1,10 +1,5 @@
 """What a watcher keeps in memory for its next build (content, manifest, plan), and previews.
 
-The plan is the last build itself, with its targets and what templates see. After edits of texts
-alone it is kept, and only targets that can show such a text, or a value that came of it, are asked
-whether they have changed. Whatever else changes, such as a title, a date, a picture, a setting or
-the theme, needs a whole build.
-
 A preview has the targets of a build, drafts and scheduled posts included, writes nothing, and makes
 a file when it is requested. This module knows neither Pelican nor HTTP.
 """
@@ -162,7 +157,11 @@ def revise(
 
 
 class RevisedBuild(SiteBuild):
-    """A build that keeps the targets of another one, whose object it takes over."""
+    """A build after edits of texts alone, which keeps the plan of the build before.
+
+    The plan is that build itself, with its targets and what templates see. Only targets that can
+    show an edited text, or a value that came of it, are asked whether they have changed.
+    """
 
     def __init__(self, plan: SiteBuild, request: Request, site: Site, known: KnownContent) -> None:
         """Check the content; raises BuildError and ContentError."""
