@@ -6,7 +6,7 @@ a file when it is requested. This module knows neither Pelican nor HTTP.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -49,18 +49,21 @@ from site_build.site import Identity, Site, select_public
 from site_build.template_objects import Article, InputDigest, Page
 
 
+@dataclass(eq=False)
 class BuildMemory:
-    """Content and manifest of the last build, so that the next one reads only what changed."""
+    """Content, manifest and plan of the last build, so that the next one reads only what changed.
 
-    def __init__(self) -> None:
-        self._library: ContentLibrary | None = None
-        self._made_for: tuple[object, Dialect] | None = None
-        self._manifest: tuple[tuple[int, ...], Manifest] = (), EMPTY
-        self._changes: set[str] | None = None
-        """Absolute paths that changed since the content was read; None if any may have changed."""
-        self._is_output_checked = False
-        self._plan: SiteBuild | None = None
-        """The last build, until another one begins."""
+    A build that does not become the last one gets a copy without the plan.
+    """
+
+    plan: SiteBuild | None = None
+    """The last build, until another one begins."""
+    _library: ContentLibrary | None = None
+    _made_for: tuple[object, Dialect] | None = None
+    _manifest: tuple[tuple[int, ...], Manifest] = (), EMPTY
+    _changes: set[str] | None = None
+    """Absolute paths that changed since the content was read; None if any may have changed."""
+    _is_output_checked: bool = False
 
     def note(self, changes: Iterable[str] | None) -> None:
         """Remember absolute paths that changed; None if any may have changed."""
@@ -105,7 +108,7 @@ class BuildMemory:
         It keeps the plan of the build before if that is the last one of this memory, and only texts
         have changed since. A plan is used once, since a build that fails leaves it half changed.
         """
-        plan, self._plan = self._plan, None
+        plan, self.plan = self.plan, None
         known = self.read(request, style.dialect)
         is_last = plan and plan.manifest is known.manifest
         if plan and is_last and (made := revise(plan, request, identity, style, known)):
@@ -116,7 +119,7 @@ class BuildMemory:
     def keep(self, build: SiteBuild) -> None:
         """Keep the plan and the manifest of a finished build."""
         self._manifest = identify_manifest(build.request.state), build.manifest
-        self._is_output_checked, self._plan = True, build
+        self._is_output_checked, self.plan = True, build
 
 
 def revise(

@@ -13,8 +13,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -70,7 +69,7 @@ def build(
     # The garbage collector is on again when the build is served, and searches while nobody waits.
     with _exclusive(order.output), quiet_pelican():
         # The build after one that is made ahead follows the one that is served.
-        report = _make(order, copy(memory) if is_ahead else memory)
+        report = _make(order, replace(memory, plan=None) if is_ahead else memory)
         if is_ahead:
             _point(order.output, NEXT_LINK, report.build_id)
         else:
