@@ -131,7 +131,7 @@ class Journal:
             f"## {luck.choice(WORDS)} {luck.randrange(99)}",
             " ".join(luck.choices(WORDS, k=300)),
             "A note.[^1]\n\n[^1]: Below.",
-            "[A file](/files/a.txt)",
+            "[A file](/images/a.txt)",
         ]
         said = f"On {', '.join(luck.choices(WORDS, k=6))}, {luck.randrange(999)}."
         return "\n\n".join([said, *(luck.sample(more, 1) if luck.random() < 0.4 else [])])
@@ -153,7 +153,7 @@ class Journal:
             "title": (1, lambda: replaced("title: ", f"title: {luck.choice(WORDS)} ")),
             "broken": (1, lambda: replaced("date: 2026", "date: never")),
             "picture": (1, lambda: self.draw(luck.choice("ab"))),
-            "file": (1, lambda: self.bench.write("files/a.txt", self.say())),
+            "file": (1, lambda: self.bench.write("images/a.txt", self.say())),
             "template": (
                 1,
                 lambda: append(self.project / "theme/templates/article.html", "{# - #}"),

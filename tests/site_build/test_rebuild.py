@@ -321,13 +321,13 @@ class PlanMemory(BuildMemory):
 
 def test_a_plan_is_kept_for_texts_alone(bench: Workbench, tmp_path: Path) -> None:
     """After another title, and at the instant of a scheduled post, the build is a whole one."""
-    memory, file = PlanMemory(), bench.write("files/a.txt", "One.")
+    memory, file = PlanMemory(), bench.write("images/a.txt", "One.")
     memory.build(bench)
     edit(bench, "first", "Words with", "Other words with")
     file.write_text("Two.")
     memory.note([str(file.absolute())])
     assert memory.build(bench, "first") == 1
-    assert (bench.output / "current" / "site" / "files" / "a.txt").read_text() == "Two."
+    assert (bench.output / "current" / "site" / "images" / "a.txt").read_text() == "Two."
     edit(bench, "first", "title: ", "title: Not ")
     assert memory.build(bench, "first") == 1
     edit(bench, "second", "More words", "Fresh words")
