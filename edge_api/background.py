@@ -60,7 +60,7 @@ from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.authlib_server import REFRESH_TOKEN_LIFETIME
 from edge_api.oauth.server import OAuthServer
-from edge_api.operation.service import Service
+from edge_api.operation.model import Service
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 from edge_api.stats.counter import FLUSH_SECONDS, Stats

@@ -276,7 +276,7 @@ def look_after_second(deploy: str, folder: Path) -> None:
     """See `doctor`, a replica, a push and another domain of the journal with a name."""
     certificate = f"SSL_CERT_FILE={CERTIFICATE.parent / OTHER_DOMAIN}/fullchain.pem"
     assert "looked at: " in run_block(f"cd {OTHER}; {certificate} fore-edge doctor\n", folder)
-    code = "from edge_api.machine import name_unit; print(name_unit())"
+    code = "from edge_api.health import name_unit; print(name_unit())"
     (python,) = PROGRAMS.glob("current-atelier/bin/python3")
     for journal, unit in {JOURNAL: "fore-edge", OTHER: "fore-edge-atelier"}.items():
         said = run_block(f'cd {journal}; {python} -P -c "{code}"\n', folder)

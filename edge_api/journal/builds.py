@@ -25,7 +25,7 @@ from edge_api.db.caches import SingleFlightCache
 from edge_api.db.problems import Problem, format_validation_error
 from edge_api.journal.posts import Entry, Posts, make_entry
 from edge_api.journal.site_files import HOME, SiteFile, list_site
-from edge_api.operation.service import Document
+from edge_api.operation.model import Document
 from edge_api.schema.environment import BUILD
 from edge_api.schema.index import (
     CURRENT_LINK,

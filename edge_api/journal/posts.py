@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.problems import Problem
 from edge_api.db.types import format_instant
-from edge_api.operation.service import Document
+from edge_api.operation.model import Document
 from edge_api.schema.index import PostRecord, SearchText
 
 CACHE_CONTROL: Final = "private, no-cache"
