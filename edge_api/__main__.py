@@ -101,7 +101,7 @@ COMMANDS: Sections = {
         ),
         "restore": (
             "edge_api.cli.restore",
-            "replace the store with a backup; the former store is kept beside it",
+            "replace the store with a backup; the replaced store is kept beside it",
             "var/backups/edge-20261121T063629Z.db",
         ),
         "copy": (

@@ -28,8 +28,7 @@ from edge_api.backup.files import replace_private
 from edge_api.backup.verify import PARTS, read_result
 from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.types import format_instant
-from edge_api.health import Health, PublishingMonitor
-from edge_api.machine import MachineMonitor, name_unit
+from edge_api.health import Health, MachineMonitor, PublishingMonitor, name_unit
 from edge_api.mail.clean_text import one_line
 from edge_api.mail.messages import MESSAGE_POLICY, header_address, header_subject
 from edge_api.mail.transports import MailRefusal, open_transport

@@ -42,9 +42,9 @@ from edge_api.backup.files import secret_key
 from edge_api.backup.replica import Replication, make_replication
 from edge_api.db.query import Store
 from edge_api.desk.sessions import Sessions
-from edge_api.health import LOG_SECONDS, Health, HealthCheck, PublishingMonitor
-from edge_api.http.admission import Admission
+from edge_api.health import LOG_SECONDS, Health, HealthCheck, MachineMonitor, PublishingMonitor
 from edge_api.http.dispatch import App
+from edge_api.http.endpoint import Admission
 from edge_api.http.logs import AccessLog
 from edge_api.http.pages import EdgePages
 from edge_api.http.response import Request
@@ -53,12 +53,10 @@ from edge_api.journal.builds import NO_BUILD, NOT_FETCHED, BuildManager
 from edge_api.journal.remote_builds import FETCH_SECONDS, RemoteBuilds
 from edge_api.journal.search_index_files import SearchOpener, search_prefix
 from edge_api.leads.service import Leads
-from edge_api.machine import MachineMonitor
 from edge_api.mail.answers import Answers
 from edge_api.mail.delivery import count_nothing
 from edge_api.mail.dispatcher import make_mail_service
-from edge_api.mail.incoming import IncomingMail
-from edge_api.mail.mailbox import POLL_SECONDS, MailboxReader
+from edge_api.mail.incoming import POLL_SECONDS, IncomingMail, MailboxReader
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import Identity, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler
@@ -69,8 +67,7 @@ from edge_api.newsletter.sending import QUEUE_SECONDS, Letters
 from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, refuse_unrestored_store
-from edge_api.operation.model import API_VERSION, AnyOperation
-from edge_api.operation.service import ApiDocuments, Document, Service
+from edge_api.operation.model import API_VERSION, AnyOperation, ApiDocuments, Document, Service
 from edge_api.operations import (
     DESK,
     DOCUMENTED,

@@ -8,11 +8,22 @@ import signal
 import sys
 import time
 from asyncio.subprocess import DEVNULL
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
+
+from watchfiles import awatch
 
 from edge_api.admin.privacy import Retention
 from edge_api.auth.actor import Clock
@@ -49,7 +60,7 @@ from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.authlib_server import REFRESH_TOKEN_LIFETIME
 from edge_api.oauth.server import OAuthServer
-from edge_api.operation.service import Service
+from edge_api.operation.model import Service
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 from edge_api.stats.counter import FLUSH_SECONDS, Stats
@@ -185,7 +196,7 @@ async def check_remote(remote: RemoteBuilds) -> Check:
 
 
 REFRESH_SECONDS: Final = 0.5
-"""The interval of checks for a new build, which is served within a second."""
+"""The interval of checks for a new build where no event of the file system tells of it."""
 WATCHER_POLL_SECONDS: Final = 10.0
 """The interval of checks of the watcher's heartbeat and the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
@@ -208,9 +219,9 @@ async def background_jobs(
     """Run the background jobs, and the given loops, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
     store, oauth = service.store, service[OAuthServer]
-    jobs: tuple[tuple[float, str, Callable[[], Awaitable[object]]], ...] = (
+    jobs: tuple[tuple[float | AsyncIterator[None], str, Callable[[], Awaitable[object]]], ...] = (
         (
-            REFRESH_SECONDS,
+            watch_folder(service.settings.build_dir),
             "looking for a new build",
             partial(_refresh_build, service[BuildManager], freeze),
         ),
@@ -261,10 +272,14 @@ async def delete_expired(store: Store, clock: Clock) -> None:
             await store.run(Delete(table, expired))
 
 
-async def every(seconds: float, name: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Run `work` at intervals; log its failures by name, except outages, which the store logs."""
-    while True:
-        await asyncio.sleep(seconds)
+async def every(
+    times: float | AsyncIterator[None], name: str, work: Callable[[], Awaitable[object]]
+) -> None:
+    """Run `work` at intervals in seconds, or whenever `times` yields.
+
+    Its failures are logged by name, except outages, which the store logs.
+    """
+    async for _ in times if isinstance(times, AsyncIterator) else _wait_again(times):
         try:
             await work()
         except Problem as problem:
@@ -272,6 +287,35 @@ async def every(seconds: float, name: str, work: Callable[[], Awaitable[object]]
                 _log.warning("background work waits: %s: %s", name, problem.message)
         except Exception:  # noqa: BLE001  the next turn may succeed
             _log.exception("background work failed, and will be tried again: %s", name)
+
+
+async def _wait_again(seconds: float) -> AsyncIterator[None]:
+    while True:
+        await asyncio.sleep(seconds)
+        yield
+
+
+async def watch_folder(folder: Path) -> AsyncGenerator[None, None]:
+    """Yield soon after each change of the names in a folder, and every REFRESH_SECONDS.
+
+    A network file system may report no changes, and a system may have no more watches. A watch is
+    bound to one folder: what happens in one that takes its place is seen at the next interval.
+    """
+    while True:
+        with suppress(OSError, RuntimeError, ExceptionGroup):
+            async for _ in awatch(
+                folder,
+                watch_filter=None,
+                # Changes are collected for 200 ms at most, or until 50 ms pass without one.
+                debounce=200,
+                step=50,
+                rust_timeout=round(1000 * REFRESH_SECONDS),
+                yield_on_timeout=True,
+                recursive=False,
+            ):
+                yield
+        await asyncio.sleep(REFRESH_SECONDS)
+        yield
 
 
 async def _refresh_build(builds: BuildManager, freeze: GcFreeze) -> None:

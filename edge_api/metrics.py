@@ -24,14 +24,18 @@ from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, Store, count_query
 from edge_api.db.tables import LEADS
-from edge_api.health import SEVERITY, Health
+from edge_api.health import SEVERITY, Health, MachineMonitor, find_folders
 from edge_api.http.dispatch import App
 from edge_api.http.response import AnyResponse, Request
 from edge_api.journal.builds import BuildManager
-from edge_api.machine import MachineMonitor, find_folders
 from edge_api.mail.dispatcher import OWN_GIVEN_UP
-from edge_api.operation.model import AnyOperation, Operation, SuccessResponse
-from edge_api.operation.service import OperationResult, Service
+from edge_api.operation.model import (
+    AnyOperation,
+    Operation,
+    OperationResult,
+    Service,
+    SuccessResponse,
+)
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.environment import VERSION
 from edge_api.schema.paths import METRICS

@@ -7,7 +7,7 @@ from edge_api import utility
 from edge_api.access import operations as access_requests
 from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
-from edge_api.desk import access, message, replies, sign_in, tables, today, webhooks
+from edge_api.desk import access, message, sign_in, tables, today
 from edge_api.desk import leads as desk_leads
 from edge_api.desk import newsletter as desk_newsletter
 from edge_api.desk import posts as desk_posts
@@ -96,9 +96,7 @@ _DESK: Final = (
     desk_stats,
     desk_settings,
     tables,
-    webhooks,
     access,
-    replies,
 )
 DESK: tuple[AnyOperation, ...] = (
     *sign_in.OPERATIONS,

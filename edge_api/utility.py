@@ -12,15 +12,17 @@ from edge_api.journal.builds import BuildManager
 from edge_api.mcp import operations as mcp
 from edge_api.oauth.server import server_metadata
 from edge_api.operation.model import (
+    JSON,
     AnyOperation,
     Json,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     cacheable,
     output_schema,
 )
-from edge_api.operation.service import JSON, OperationResult, Service
 from edge_api.schema import paths
 from edge_api.schema.credentials import CREDENTIAL_SCOPES, SCOPES
 from edge_api.settings import Settings

@@ -19,7 +19,7 @@ from zlib import crc32
 
 from site_build.cache import Cache, make_key
 from site_build.parallel import in_background
-from site_build.site import Document
+from site_build.site import Document, Site
 
 MOST_TERMS: Final = 64
 """The most frequent terms of a post; the others say little and take as much time."""
@@ -145,6 +145,20 @@ def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Relat
         post.path: tuple(order[each].path for each in _find_closest(number, vector, postings))
         for number, (post, vector) in enumerate(zip(order, vectors, strict=True))
     }
+
+
+def choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:
+    """Return the paths of the three posts to show beside the post at `index` of the site's posts.
+
+    `near` are the closest ones. Its neighbours and the parts of its series are left out.
+    """
+    posts, parts = site.posts, site.parts
+    beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
+    others = [path for path in near if path not in beside]
+    if part := parts.get(posts[index].path):
+        series = part.series
+        others = [path for path in others if path not in parts or parts[path].series != series]
+    return others[:3]
 
 
 def _find_closest(number: int, vector: Vector, postings: Mapping[int, Vector]) -> list[int]:

@@ -65,8 +65,8 @@ class Document:
     """The body, without front matter, with `\\n` line ends."""
     body_line: int
     """Line of the file (from 1) on which `markdown` starts."""
-    digest: str
-    """SHA-256 of the file's bytes, hexadecimal."""
+    digest: str = field(compare=False)
+    """SHA-256 of the file's bytes, hexadecimal. Documents that differ only in it are equal."""
     slug_at: tuple[int, int] = (1, 1)
     """Line and column of the slug in the file, from 1."""
     series: str = ""

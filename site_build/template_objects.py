@@ -7,7 +7,7 @@ is noted: the page is not rendered again while these names have the same values.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property
@@ -147,7 +147,7 @@ class _DocumentView:
     def _describe(self, document: Document, context: RenderContext) -> None:
         """Set the attributes from a document."""
         self.document, self.settings = document, context.settings
-        self._texts, self._image_set = context.texts, context.image_set
+        self._texts, self.image_set = context.texts, context.image_set
         self.source_path = self.relative_source_path = document.path
         self.slug, self.title = document.slug, document.title
         self.url, self.save_as = quote(document.address), addresses.name_file(document.address)
@@ -184,18 +184,40 @@ class _DocumentView:
         for key, value in self.metadata.items():
             setattr(self, key.lower(), value)
 
-    def _set_digest_parts(self, more: object, linked: Iterable[Neighbour | None] = ()) -> None:
+    def _set_digest_parts(
+        self,
+        more: object,
+        linked: Sequence[Neighbour | None] = (),
+        related: Sequence[Neighbour] = (),
+    ) -> None:
         """Store the values for the digest: those of the document, `more`, and the linked posts."""
-        document, self._linked = self.document, linked
+        document, self._lasting, self._linked = self.document, linked, (*linked, *related)
         self._digest_parts = (
             (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
             (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
             (self.byline, self.image, self.status, document.category, document.extra),
             [(tag.name, tag.slug) for tag in self.tags],
             document.hidden and [author.url for author in self.authors],
-            self._image_set.list_digests(self.source_path),
+            self.image_set.list_digests(self.source_path),
             more,
         )
+
+    def revise(
+        self, document: Document, minutes: int, related: tuple[Neighbour, ...] | None
+    ) -> bool:
+        """Show a document that differs only in its text; return whether the digest is another.
+
+        Neither the pictures that it shows nor other links may have changed than those to `related`
+        posts, which only a post in lists has.
+        """
+        before = self.digest
+        self.document, self.reading_minutes = document, minutes
+        self.take_metadata()
+        if related is not None:
+            self.related = related
+        self._set_digest_parts(self._digest_parts[-1], self._lasting, related or ())
+        del self.digest
+        return self.digest != before
 
     @cached_property
     def digest(self) -> bytes:
@@ -222,7 +244,7 @@ class _DocumentView:
         html = self._texts.read(self.document).conversion.html
         address, path = self.document.address, self.source_path
         column = WIDEST if dict(self.document.extra).get("layout") == "pictures" else COLUMN
-        rendered = self._image_set.make_responsive(
+        rendered = self.image_set.make_responsive(
             html, address, path, column=column if opens else 0
         )
         return translate_words(rendered, self._texts.dialect.translations)
@@ -247,7 +269,7 @@ class _DocumentView:
         """The picture of its front matter, with an empty `alt` since the title is beside it."""
         image = f'<img src="{escape(self.image)}" alt="">' if self.image else ""
         return Markup(  # noqa: S704
-            self._image_set.make_responsive(image, self.document.address, self.source_path)
+            self.image_set.make_responsive(image, self.document.address, self.source_path)
         )
 
     @property
@@ -309,8 +331,7 @@ class Article(_DocumentView, PelicanArticle):  # type: ignore[misc]
         self.series, self.related, self.next_in_tag = series, related, next_in_tag
         place = series and (series.name, series.number, series.count, len(series.shown))
         in_series = series.shown if series else ()
-        linked = (earlier, later, next_in_tag, *in_series, *related)
-        self._set_digest_parts(place, linked)
+        self._set_digest_parts(place, (earlier, later, next_in_tag, *in_series), related)
 
 
 class Page(_DocumentView, PelicanPage):  # type: ignore[misc]
@@ -356,16 +377,20 @@ class InputDigest:
 
         Raises UnknownValueError if one of the values cannot be digested.
         """
+        looked_up = [(e, self._digest(own[e])) for e in names.split("\n") if e in own]
+        return make_key(self.digest_shared(names, shared, own), looked_up)
+
+    def digest_shared(
+        self, names: str, shared: Mapping[str, object], own: Mapping[str, object]
+    ) -> bytes:
+        """Return the digest of the values of `names` that all pages share; see `digest`."""
         # Pages of one kind look up the same names, most of which have values that all pages share.
         key = names, id(shared), tuple(own)
         if key not in self._shared_digests:
             others = [name for name in names.split("\n") if name not in own]
             values = [self._digest(shared[e]) if e in shared else b"absent" for e in others]
             self._shared_digests[key] = shared, make_key(values)
-        looked_up = [name for name in own if name in names.split("\n")]
-        return make_key(
-            self._shared_digests[key][1], [(name, self._digest(own[name])) for name in looked_up]
-        )
+        return self._shared_digests[key][1]
 
     def _digest(self, value: object) -> bytes:
         match value:

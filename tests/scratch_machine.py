@@ -169,5 +169,4 @@ def prepare(page: Path, folder: Path, libraries: Path) -> list[str]:
     run_block(install, folder)
     (packages,) = PROGRAMS.glob("*/lib/*/site-packages")
     (packages / "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
-    # The version that has `--name` is the one that is tested.
-    return [each.replace("/1.1.0/", "/1.0.1/") for each in others]
+    return others

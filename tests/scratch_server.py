@@ -127,8 +127,10 @@ def work_as_root(folder: Path) -> None:
     assert not foreign, foreign
 
 
-def restart_under_load(edge: "subprocess.Popen[bytes]", listening: socket.socket) -> None:
-    """Restart the edge while a reader asks for pages, and see each answered."""
+def restart_under_load(
+    edge: "subprocess.Popen[bytes]", listening: socket.socket
+) -> "subprocess.Popen[bytes]":
+    """Restart the edge while a reader asks for pages, and see each answered; return the new one."""
     ended, failures, count = Event(), [], 0
 
     def read() -> None:
@@ -147,13 +149,14 @@ def restart_under_load(edge: "subprocess.Popen[bytes]", listening: socket.socket
     reader.start()
     edge.terminate()
     assert edge.wait(PATIENCE) == 0
-    start("fore-edge", listening)
+    edge = start("fore-edge", listening)
     wait_for(lambda: fetch(f"https://{DOMAIN}/api/public/ping")[0] == 200, "the edge is back")
     time.sleep(0.5)
     ended.set()
     reader.join()
     assert not failures, failures
     assert count > 5
+    return edge
 
 
 def use() -> None:

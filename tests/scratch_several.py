@@ -158,14 +158,14 @@ def serve_both() -> "tuple[subprocess.Popen[bytes], subprocess.Popen[bytes], soc
 
 
 def install_next(folder: Path) -> Path:
-    """Install the program as version 1.1.0 beside the one that runs; return its folder."""
-    former, program = PROGRAMS / "1.0.1", PROGRAMS / "1.1.0"
+    """Install the program as version 1.2.0 beside the one that runs; return its folder."""
+    former, program = PROGRAMS / "1.1.0", PROGRAMS / "1.2.0"
     run_block(f"python3 -m venv {program}\n{program}/bin/pip install --quiet *.whl\n", folder)
     (libraries,) = former.glob("lib/*/site-packages/libraries.pth")
     shutil.copy(libraries, program / libraries.relative_to(former))
     (declared,) = program.glob("lib/*/site-packages/edge_api/schema/environment.py")
     text = declared.read_text("utf-8").replace(
-        'VERSION: Final = "1.0.1"', 'VERSION: Final = "1.1.0"'
+        'VERSION: Final = "1.1.0"', 'VERSION: Final = "1.2.0"'
     )
     declared.write_text(text, "utf-8")
     return program
@@ -198,24 +198,24 @@ def upgrade_one_by_one(
     before = first()
     program = install_next(folder)
     run_block(f"cd {OTHER}; {program}/bin/fore-edge upgrade\n", folder)
-    said = run_block(other.replace("/1.0.1/", "/1.1.0/"), folder, b"")
+    said = run_block(other.replace("/1.1.0/", "/1.2.0/"), folder, b"")
     assert f"{OTHER_DOMAIN} is the journal atelier, in /srv/atelier" in said
     assert first() == before
     assert of_first.poll() is None
-    assert versions(folder) == ["1.0.1", "1.1.0", "1.0.1"]
+    assert versions(folder) == ["1.1.0", "1.2.0", "1.1.0"]
     of_second = restart(of_second, listening)
     assert fetch(f"https://{DOMAIN}/")[0] == 200
-    assert version_of(of_second) == "1.1.0"
+    assert version_of(of_second) == "1.2.0"
 
     upgraded = second()
-    run_block(deploy.replace("/1.0.1/", "/1.1.0/"), folder, b"")
+    run_block(deploy.replace("/1.1.0/", "/1.2.0/"), folder, b"")
     assert second() == upgraded
-    assert versions(folder) == ["1.1.0", "1.1.0", "1.1.0"]
+    assert versions(folder) == ["1.2.0", "1.2.0", "1.2.0"]
     before = first()
     run_block(other, folder, b"")
     assert first() == before
-    assert versions(folder) == ["1.1.0", "1.0.1", "1.1.0"]
-    assert version_of(restart(of_second, listening)) == "1.0.1"
+    assert versions(folder) == ["1.2.0", "1.1.0", "1.2.0"]
+    assert version_of(restart(of_second, listening)) == "1.1.0"
 
 
 def version_of(edge: "subprocess.Popen[bytes]") -> str:
@@ -230,7 +230,7 @@ def have_similar_names(page: str, deploy: str, folder: Path) -> None:
     before = first(), second()
     moving = (ROOT / "docs/from-checkout.md").read_text("utf-8")
     (source := folder / "source").mkdir()
-    run_block(f"{PROGRAMS}/1.0.1/bin/fore-edge init {source}/own\n", folder)
+    run_block(f"{PROGRAMS}/1.1.0/bin/fore-edge init {source}/own\n", folder)
     (post,) = (source / "own/content/posts").glob("*.md")
     post.rename(post.with_name("own.md"))
     run_block("tar -cf ../../journal.tar content pelicanconf.py\n", source / "own")
@@ -259,7 +259,9 @@ def have_similar_names(page: str, deploy: str, folder: Path) -> None:
     link.unlink()
     link.symlink_to(former)
 
-    ending = page.partition("comes to an end by")[2].partition("\n## ")[0]
+    _, _, ending = page.partition("# systemctl disable --now fore-edge-atelier.socket")
+    ending = ending.partition("\n## ")[0]
+    assert ending
     for line in re.findall(r"^# ((?:rm|userdel) .*)$", ending, re.MULTILINE):
         run_block(line.partition(" && ")[0].replace("atelier", "ate") + "\n", folder)
     places = [UNITS, PROGRAMS, SITES, Path("/srv")]
@@ -274,7 +276,7 @@ def look_after_second(deploy: str, folder: Path) -> None:
     """See `doctor`, a replica, a push and another domain of the journal with a name."""
     certificate = f"SSL_CERT_FILE={CERTIFICATE.parent / OTHER_DOMAIN}/fullchain.pem"
     assert "looked at: " in run_block(f"cd {OTHER}; {certificate} fore-edge doctor\n", folder)
-    code = "from edge_api.machine import name_unit; print(name_unit())"
+    code = "from edge_api.health import name_unit; print(name_unit())"
     (python,) = PROGRAMS.glob("current-atelier/bin/python3")
     for journal, unit in {JOURNAL: "fore-edge", OTHER: "fore-edge-atelier"}.items():
         said = run_block(f'cd {journal}; {python} -P -c "{code}"\n', folder)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.sqlite.processes import find_litestream
+from tests.drills.test_upgrades import FORMER
 from tests.patience import patience
 from tests.test_distribution import ROOT, build_wheel
 
@@ -35,7 +36,13 @@ exec chroot "$root" "$@"
 """Runs a command in a copy of this system that forgets all changes, but for those in `$4`."""
 
 
-PROGRAMS = ("scratch_server", "scratch_restore", "scratch_pushes", "scratch_several")
+PROGRAMS = (
+    "scratch_server",
+    "scratch_restore",
+    "scratch_pushes",
+    "scratch_several",
+    "scratch_upgrade",
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -57,6 +64,12 @@ def test_the_page_takes_a_server_to_a_served_journal(
     folder.mkdir()
     tmp_path.chmod(0o755)
     build_wheel(ROOT, folder)
+    if program == "scratch_upgrade":
+        archive, former = tmp_path / "former.tar", tmp_path / "former"
+        command = ["git", "archive", "--output", os.fspath(archive), FORMER]
+        subprocess.run(command, cwd=ROOT, check=True)
+        shutil.unpack_archive(archive, former)
+        build_wheel(former, folder)
     shutil.copy(caddy, folder / "caddy")  # the scratch root has no home that is another file system
     namespaces = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
     mount: list[str | Path] = [

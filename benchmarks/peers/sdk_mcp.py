@@ -17,7 +17,7 @@ from mcp_types import CallToolResult, TextContent
 from edge_api.app import assemble
 from edge_api.auth.actor import Actor
 from edge_api.mcp.tools import bind_tools
-from edge_api.operation.service import Service
+from edge_api.operation.model import Service
 from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import read_settings

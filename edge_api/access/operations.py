@@ -20,19 +20,22 @@ from edge_api.access.service import (
 )
 from edge_api.auth.keys import IssuedKey, KeyType
 from edge_api.db.problems import Problem
-from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import FormFields, check_same_site, render_form_errors
-from edge_api.operation.input import FormErrors
+from edge_api.operation.input import BODY as FORM_BODY
+from edge_api.operation.input import FormErrors, FormFields, check_same_site, render_form_errors
 from edge_api.operation.model import (
+    HTML,
+    NOINDEX,
     AnyOperation,
     Body,
+    HtmlResult,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     output_schema,
     page,
 )
-from edge_api.operation.service import HTML, NOINDEX, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import CREDENTIAL_SCOPES, Scope
 from edge_api.schema.page_templates import ACCESS_FORM
 from edge_api.schema.paths import (

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from edge_api.auth.actor import ANYONE, OPERATOR, Actor, Clock, audit_entry, new_id
+from edge_api.auth.actor import ANYONE, OPERATOR, Actor, Clock, audit_entry, audited, new_id
 from edge_api.auth.keys import (
     IssuedKey,
     KeyType,
@@ -26,7 +26,6 @@ from edge_api.auth.keys import (
 )
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
-from edge_api.auth.undo import audited
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (

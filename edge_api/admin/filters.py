@@ -1,6 +1,6 @@
 """PostgREST's dialect: filters (`[not.]operator.operand`) and selected columns.
 
-The SQL of each operator is in `db/sql.py`; `query.py` has the grammar as regular expressions.
+The SQL of each operator is in `db/sql.py`; `rows.py` has the grammar as regular expressions.
 """
 
 import re

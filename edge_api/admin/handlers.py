@@ -13,14 +13,20 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, BeforeValidator
 
 from edge_api.admin.filters import parse_selection, read_selected
-from edge_api.admin.query import MAX_LIMIT, Pairs, check_columns, single_values
-from edge_api.admin.rows import ReturnOptions, Rows, RowsPage
+from edge_api.admin.rows import (
+    MAX_LIMIT,
+    Pairs,
+    ReturnOptions,
+    Rows,
+    RowsPage,
+    check_columns,
+    single_values,
+)
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem, not_one_row
 from edge_api.db.table import Row, Table
-from edge_api.operation.model import OperationRequest
+from edge_api.operation.model import JSON, OperationRequest, OperationResult, Service
 from edge_api.operation.negotiation import media_weight, preferences
-from edge_api.operation.service import JSON, OperationResult, Service
 from edge_api.operation.sheets import CSV_TYPE, stream_csv, to_csv
 
 PREFIX: Final = "/api/public/v1/admin"

@@ -25,8 +25,14 @@ from edge_api.admin.handlers import (
     read_rows,
     update_rows,
 )
-from edge_api.admin.query import DEFAULT_LIMIT, MAX_LIMIT, order_pattern, selection_pattern
-from edge_api.admin.rows import MAX_CHANGES, MAX_INSERT_ROWS
+from edge_api.admin.rows import (
+    DEFAULT_LIMIT,
+    MAX_CHANGES,
+    MAX_INSERT_ROWS,
+    MAX_LIMIT,
+    order_pattern,
+    selection_pattern,
+)
 from edge_api.admin.schemas import (
     array_of,
     component_prefix,
@@ -45,16 +51,18 @@ from edge_api.db.problems import Problem
 from edge_api.db.table import Table
 from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.operation.model import (
+    JSON,
     AnyOperation,
     Body,
     Method,
     Operation,
     OperationRequest,
+    OperationResult,
     Parameter,
+    Service,
     SuccessResponse,
     Tool,
 )
-from edge_api.operation.service import JSON, OperationResult, Service
 
 TABLE_PATH = f"{PREFIX}/{{table}}"
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from edge_api.admin.filters import operators_for
-from edge_api.admin.query import filter_pattern
-from edge_api.admin.rows import MAX_INSERT_ROWS
+from edge_api.admin.rows import MAX_INSERT_ROWS, filter_pattern
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.types import (
     MAX_INTEGER,

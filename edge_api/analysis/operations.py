@@ -34,11 +34,12 @@ from edge_api.operation.model import (
     Body,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     Tool,
     ToolHints,
 )
-from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.credentials import publishes_with_enquiries
 from edge_api.schema.paths import REST_PREFIX
 

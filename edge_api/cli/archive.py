@@ -114,7 +114,7 @@ def make_archive(arguments: Arguments, settings: Settings) -> int:
         f"{'with the passphrase' if passphrase else 'for BACKUP_RECIPIENT'}",
         *(f"removed {path}, which was older" for path in removed),
         *(
-            "it lies on the disk of the journal: copy it to another machine"
+            "it is on the same disk as the journal: copy it to another machine"
             for folder in (target.parent,)
             if folder.stat().st_dev == Path.cwd().stat().st_dev
         ),
@@ -132,7 +132,7 @@ def _copy_rows(settings: Settings, scratch: BackupFolder, now: datetime) -> Mapp
         copying.copy_store(store, rows)
         facts["rows"] = dict(copying.verify_copy(rows, store).rows)
     else:
-        from edge_api.backup.postgres_dump import dump_rows  # noqa: PLC0415
+        from edge_api.backup.archive import dump_rows  # noqa: PLC0415
 
         dump_rows(settings.database_url, rows)
     members = {MANIFEST: rows.with_name(f"{rows.name}-manifest"), ROWS[store is None]: rows}
@@ -328,7 +328,7 @@ def _install(unpacked: Path, root: Path, settings: Settings) -> int:
                 undo.callback(place.unlink, missing_ok=True)
         os.sync()
         if settings.database_path is None:
-            from edge_api.backup.postgres_dump import drop_rows, restore_rows  # noqa: PLC0415
+            from edge_api.backup.archive import drop_rows, restore_rows  # noqa: PLC0415
 
             restore_rows(settings.database_url, unpacked / ROWS[1])
             undo.callback(drop_rows, settings.database_url)

@@ -5,8 +5,7 @@ from typing import Final
 
 from click import Option
 
-from edge_api.auth.actor import OPERATOR, recent_entries, system_clock
-from edge_api.auth.undo import find_undoable, undo
+from edge_api.auth.actor import OPERATOR, find_undoable, recent_entries, system_clock, undo
 from edge_api.cli import COUNT
 from edge_api.db.table import Row
 from edge_api.open_store import command_store

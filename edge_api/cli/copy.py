@@ -49,7 +49,7 @@ def run(arguments: Arguments, _settings: Settings) -> int:
     print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
     file = sqlite_file(arguments.source)
     if file and (key := secret_key_path(file)).exists():
-        print(f"the secret key is in no store: give the edge of the new one what {key} holds")
+        print(f"the secret key is in no store: copy {key} to the new edge")
     return 0
 
 

@@ -36,10 +36,10 @@ from edge_api.mail.suppressions import Feedback
 from edge_api.newsletter.mailings import Mailings
 from edge_api.newsletter.sending import Letters
 from edge_api.newsletter.subscribers import Subscribers
-from edge_api.operation.service import Service
+from edge_api.operation.model import Service
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.settings import Settings
-from edge_api.stats.rows import RowKey, make_inserts
+from edge_api.stats.counter import RowKey, make_inserts
 from edge_api.webhooks.endpoints import Endpoints
 
 _DAY: Final = timedelta(days=1)

@@ -38,15 +38,14 @@ from edge_api.db.query import Filter, Read
 from edge_api.db.sqlite.processes import is_served_by_outdated_code
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
-from edge_api.health import Health
+from edge_api.health import Health, MachineMonitor, check_units, make_context, name_unit
 from edge_api.journal.builds import NO_BUILD
 from edge_api.journal.remote_builds import RemoteBuilds
-from edge_api.machine import MachineMonitor, check_units, make_context, name_unit
 from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import check_relay
 from edge_api.newsletter.checks import check_sender, find_former_hosts
 from edge_api.newsletter.mailings import Mailings
-from edge_api.operation.service import Service
+from edge_api.operation.model import Service
 from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK

@@ -17,8 +17,12 @@ from edge_api.db.transfer import read_pages
 from edge_api.mail.dispatcher import make_mail_service
 from edge_api.newsletter.checks import SIGNED, check_letter
 from edge_api.newsletter.mailings import Mailings
-from edge_api.newsletter.subscribers import MAX_CONFIRMATIONS_PER_HOUR, Subscribers
-from edge_api.newsletter.transfer import COLUMNS, import_subscribers
+from edge_api.newsletter.subscribers import (
+    COLUMNS,
+    MAX_CONFIRMATIONS_PER_HOUR,
+    Subscribers,
+    import_subscribers,
+)
 from edge_api.open_store import command_store
 from edge_api.operation.sheets import stream_csv
 from edge_api.schema.commands import JSON, PATH, Actions, Arguments

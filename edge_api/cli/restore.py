@@ -1,4 +1,4 @@
-"""`restore`: replace the store with a backup; the former store is kept beside it."""
+"""`restore`: replace the store with a backup; the replaced store is kept beside it."""
 
 import asyncio
 import logging
@@ -203,7 +203,7 @@ def restore_store(store: Path, arguments: Arguments, settings: Settings) -> Sequ
         key_line,
     ]
     if former:
-        lines.append(f"the former store is kept as {former}")
+        lines.append(f"the replaced store is kept as {former}")
     if isinstance(outcome, str):
         return [
             *lines,

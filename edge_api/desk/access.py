@@ -11,6 +11,7 @@ from typing import Final
 from uuid import uuid4
 
 from edge_api.access.service import AccessDecisions, credential_types, default_scopes
+from edge_api.auth.actor import undo
 from edge_api.auth.keys import (
     CREDENTIAL_LIFETIME,
     IssuedKey,
@@ -21,7 +22,6 @@ from edge_api.auth.keys import (
     successor_expiry,
     undo_until,
 )
-from edge_api.auth.undo import undo
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, Where, find_row, read_all
@@ -41,7 +41,7 @@ from edge_api.desk.sessions import OWNER, Sessions
 from edge_api.mail.messages import KEY_NOTICE
 from edge_api.mail.queue import Outbox, OutboxAdmin
 from edge_api.operation.input import FormErrors
-from edge_api.operation.service import OperationResult
+from edge_api.operation.model import OperationResult
 from edge_api.schema.credentials import (
     DEFAULT_SCOPES,
     PUBLISH_WITH_ENQUIRIES,

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from edge_api.auth.actor import ANYONE, OPERATOR, SERVICE, Actor
-from edge_api.auth.undo import find_undoable
+from edge_api.auth.actor import ANYONE, OPERATOR, SERVICE, Actor, find_undoable
 from edge_api.db.internal_tables import OAUTH_CLIENTS
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row

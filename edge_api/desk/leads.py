@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from edge_api.auth.erasure import fold_address
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, read_all
-from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.db.tables import EMAIL_SEND_LOG, LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant, parse_timestamp
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.desk.today import read_people
@@ -27,7 +26,7 @@ from edge_api.leads.threads import (
     name_of,
 )
 from edge_api.operation.input import FormErrors
-from edge_api.operation.service import OperationResult
+from edge_api.operation.model import OperationResult
 from edge_api.operation.sheets import CSV_TYPE, stream_csv
 
 STATUSES: Final = LEADS.columns["status"].choices

@@ -27,8 +27,8 @@ from edge_api.desk.leads import (
     read_query,
 )
 from edge_api.desk.rendering import with_parameters
-from edge_api.desk.replies import list_replies
 from edge_api.desk.screens import Action, Screen, Values, Visit, render
+from edge_api.desk.settings import list_replies
 from edge_api.desk.tables import form_fields, read_row, save_row
 from edge_api.leads.service import Leads
 from edge_api.leads.threads import (
@@ -41,7 +41,7 @@ from edge_api.leads.threads import (
 from edge_api.mail.answers import Answers
 from edge_api.mail.suppressions import read_suppression
 from edge_api.operation.input import FormErrors
-from edge_api.operation.service import JSON, OperationResult
+from edge_api.operation.model import JSON, OperationResult
 
 MOST_OPEN: Final = 5  # messages of a thread that are not folded away
 BUTTON_STATUSES: Final = ("contacted", "spam", "new")

@@ -19,9 +19,8 @@ from edge_api.desk.stats import count_reads
 from edge_api.journal.builds import BuildManager
 from edge_api.newsletter.mailings import Mailings
 from edge_api.newsletter.subscribers import Subscribers
-from edge_api.operation.forms import FormFile
-from edge_api.operation.input import FormErrors
-from edge_api.operation.service import HtmlResult
+from edge_api.operation.input import FormErrors, FormFile
+from edge_api.operation.model import HtmlResult
 from edge_api.schema.paths import SHARED
 from edge_api.schema.shares import PREVIEWS, find_shared
 from edge_api.schema.site_policy import media_type

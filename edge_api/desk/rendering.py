@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildManager, read_zone
-from edge_api.operation.service import Service
+from edge_api.operation.model import Service
 from edge_api.schema.page_templates import (
     BASE_TEMPLATE,
     TEMPLATES_FOLDER,

@@ -40,18 +40,21 @@ from edge_api.desk.sessions import (
 )
 from edge_api.leads.threads import MAX_COUNTED_LEADS, count_people
 from edge_api.mail.answers import UNTRIED, Answers
-from edge_api.operation.forms import form_pairs
-from edge_api.operation.input import FormErrors
+from edge_api.operation.input import FormErrors, form_pairs
 from edge_api.operation.model import (
+    FORM,
     MAX_BODY_BYTES,
+    NOINDEX,
     AnyOperation,
     Body,
+    HtmlResult,
     Method,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     page,
 )
-from edge_api.operation.service import FORM, NOINDEX, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import DESK
 from edge_api.schema.writing import MAX_PICTURE_BYTES, MAX_TEXT_BYTES

@@ -32,7 +32,7 @@ from edge_api.db.query import (
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
-from edge_api.operation.service import HtmlResult, OperationResult, Service
+from edge_api.operation.model import HtmlResult, OperationResult, Service
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import SCOPES
 

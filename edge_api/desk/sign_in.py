@@ -24,9 +24,8 @@ from edge_api.desk.screens import (
 from edge_api.desk.sessions import BROWSER_COOKIE, OWNER, Sessions, read_cookie, set_cookie
 from edge_api.mail.messages import SIGN_IN_LINK
 from edge_api.mail.queue import Outbox
-from edge_api.operation.forms import form_pairs, key_owner
-from edge_api.operation.model import AnyOperation
-from edge_api.operation.service import Document, OperationResult, Service
+from edge_api.operation.input import form_pairs, key_owner
+from edge_api.operation.model import AnyOperation, Document, OperationResult, Service
 from edge_api.schema.paths import DESK
 
 LINK_PATH: Final = "/desk/link/{token}/"

@@ -14,7 +14,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.stats_tables import MAX_PATH_LENGTH
 from edge_api.desk.screens import Screen, Values, Visit
 from edge_api.journal.builds import BuildManager
-from edge_api.operation.service import OperationResult
+from edge_api.operation.model import OperationResult
 from edge_api.operation.sheets import CSV_TYPE, stream_csv
 from edge_api.stats.reading import (
     CSV_COLUMNS,

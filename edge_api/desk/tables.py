@@ -8,8 +8,7 @@ from uuid import uuid4
 import orjson
 
 from edge_api.admin.filters import COMPARABLE, OPERATORS
-from edge_api.admin.query import DEFAULT_LIMIT
-from edge_api.admin.rows import ReturnOptions, Rows
+from edge_api.admin.rows import DEFAULT_LIMIT, ReturnOptions, Rows
 from edge_api.db.problems import Problem
 from edge_api.db.query import find_row, require_row
 from edge_api.db.table import Column, Row, Table

@@ -9,9 +9,8 @@ from weakref import WeakKeyDictionary
 from edge_api.access.service import count_pending
 from edge_api.auth.keys import Keys
 from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import NEWEST, Filter, Order, Read, Store, read_all
-from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.db.tables import EMAIL_SEND_LOG, LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.posts import count_unread
 from edge_api.desk.screens import Screen, Values, Visit

@@ -17,9 +17,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from edge_api.db.problems import Problem
 from edge_api.db.types import refuse_inexact
 from edge_api.http.response import Request, joined_header
-from edge_api.operation.forms import FormFile
-from edge_api.operation.model import Body, check_body
-from edge_api.operation.service import FORM
+from edge_api.operation.input import FormFile
+from edge_api.operation.model import FORM, Body, check_body
 from edge_api.schema.sentences import sentence
 
 CODINGS: Final = ("gzip", "deflate", "br")

@@ -20,10 +20,18 @@ from yarl import URL
 from edge_api.db.caches import SizedCache
 from edge_api.db.problems import Code, Problem
 from edge_api.health import Health
-from edge_api.http.admission import UNAUTHENTICATED, Admission, Admitted
-from edge_api.http.endpoint import DocumentResponses, Endpoint, options_response, preflight_response
-from edge_api.http.headers import PRIVATE_HEADERS, STRICT_TRANSPORT
+from edge_api.http.endpoint import (
+    UNAUTHENTICATED,
+    Admission,
+    Admitted,
+    DocumentResponses,
+    Endpoint,
+    options_response,
+    preflight_response,
+)
 from edge_api.http.response import (
+    PRIVATE_HEADERS,
+    STRICT_TRANSPORT,
     PreparedResponse,
     Request,
     assign_request_id,
@@ -34,9 +42,8 @@ from edge_api.http.response import (
     move_limit_headers,
     report_internal_error,
 )
-from edge_api.operation.model import AnyOperation, ErrorFormat
+from edge_api.operation.model import NO_STORE, NOINDEX, AnyOperation, ErrorFormat, Service
 from edge_api.operation.negotiation import prefers_json
-from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
 
 FOREIGN_REQUESTS_FOR_WARNING: Final = 20

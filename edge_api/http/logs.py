@@ -54,6 +54,7 @@ def configure_logging(log_format: str, worker: int | None = None) -> None:
         handler.setFormatter(formatter)
     handler.addFilter(add_request_id)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # not each change
     access = logging.getLogger("edge_api.access")
     access.handlers, access.propagate = [logging.StreamHandler(sys.stdout)], False
 

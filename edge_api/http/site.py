@@ -16,9 +16,14 @@ from edge_api.auth.client_address import client_address
 from edge_api.db.caches import SingleFlight, SizedCache
 from edge_api.db.problems import Problem
 from edge_api.http.endpoint import encode, options_response, preflight_response
-from edge_api.http.headers import PAGE_HEADERS, SHARED_DRAFT_HEADERS
 from edge_api.http.pages import Reference
-from edge_api.http.response import PreparedResponse, Request, joined_header
+from edge_api.http.response import (
+    PAGE_HEADERS,
+    SHARED_DRAFT_HEADERS,
+    PreparedResponse,
+    Request,
+    joined_header,
+)
 from edge_api.http.static import (
     PRIVATE_CACHING,
     SHORT_LIVED,
@@ -36,8 +41,8 @@ from edge_api.journal.builds import BuildManager, BuiltSite
 from edge_api.journal.site_files import PathSuggester, SiteFile
 from edge_api.leads.input import start_message
 from edge_api.leads.operations import CONTACT
+from edge_api.operation.model import NEGOTIATED, HtmlResult, Service, escape_markdown
 from edge_api.operation.negotiation import best_coding, prefers_markdown
-from edge_api.operation.service import NEGOTIATED, HtmlResult, Service, escape_markdown
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import CONTACT_FORM
 from edge_api.schema.paths import SEARCH, SHARED

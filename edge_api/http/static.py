@@ -14,10 +14,17 @@ from aiohttp import web
 
 from edge_api.db.problems import Problem
 from edge_api.http.endpoint import ENCODERS, etag_matches
-from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
-from edge_api.http.response import PreparedResponse, Request, StreamedResponse, joined_header
+from edge_api.http.response import (
+    ANY_ORIGIN,
+    API_LINKS,
+    PreparedResponse,
+    Request,
+    StreamedResponse,
+    joined_header,
+    resource_policy,
+)
 from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
-from edge_api.operation.service import NEGOTIATED, REVALIDATE
+from edge_api.operation.model import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import (
     FEEDS,
     SITE_HEADERS,

@@ -14,7 +14,8 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -24,7 +25,7 @@ from edge_api.db.caches import SingleFlightCache
 from edge_api.db.problems import Problem, format_validation_error
 from edge_api.journal.posts import Entry, Posts, make_entry
 from edge_api.journal.site_files import HOME, SiteFile, list_site
-from edge_api.operation.service import Document
+from edge_api.operation.model import Document
 from edge_api.schema.environment import BUILD
 from edge_api.schema.index import (
     CURRENT_LINK,
@@ -41,12 +42,13 @@ from edge_api.schema.index import (
 )
 from edge_api.schema.page_templates import read_notes
 
-if TYPE_CHECKING:
-    from hashlib import _Hash as Hash
-
 
 class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a fault of the code
     """A build that cannot be served; the message is for operators and readiness."""
+
+
+INDEX_BUFFER: Final = 1 << 20
+"""Bytes that are read at a time: six times as fast as with the default."""
 
 
 def read_head(path: Path) -> IndexHead:
@@ -61,14 +63,14 @@ def read_head(path: Path) -> IndexHead:
 def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, Posts]:
     """Read the head and the posts of the index at `path`. Raises BuildRefusal.
 
-    An unchanged post is taken from `previous`, so that two builds share its memory.
+    A post whose line has the same bytes is taken from `previous`: it is neither checked nor hashed
+    again, and two builds share its memory.
     """
     known = {entry.document.body: entry for entry in previous}
-    digest = sha256()
     try:
-        with path.open("rb") as file:
-            lines = hash_lines(file, digest)
-            head = _read_head(next(lines, b""))
+        with path.open("rb", INDEX_BUFFER) as lines:
+            first = next(lines, b"")
+            head = _read_head(first)
             posts = enumerate(read_post_lines(lines), start=2)
             entries = tuple(
                 known.get(post) or make_entry(_read_record(number, post), post)
@@ -82,14 +84,13 @@ def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, P
         )
     if not all(first.cursor.is_before(second.cursor) for first, second in pairwise(entries)):
         raise BuildRefusal("the posts of the index are out of order: build again")
-    return head, Posts(entries, head.renamed, digest.hexdigest())
+    digest = digest_index(first, [entry.digest for entry in entries])
+    return head, Posts(entries, head.renamed, digest)
 
 
-def hash_lines(lines: Iterable[bytes], digest: "Hash") -> Iterator[bytes]:
-    """Yield lines, and add each to the digest."""
-    for line in lines:
-        digest.update(line)
-        yield line
+def digest_index(first: bytes, digests: Iterable[bytes]) -> str:
+    """Return the digest of an index, given its first line and the digests of its posts."""
+    return sha256(first + b"".join(digests)).hexdigest()
 
 
 def read_post_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -159,10 +160,9 @@ class PostSearch(Protocol):
         """Close the index."""
 
 
-BuildContents = tuple[IndexHead, Posts, Mapping[str, SiteFile]]
-"""The contents of a build without its search: its head, its posts, and its files by path."""
-SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[PostSearch]]
-"""Opens the search of the build in a folder while its contents are being read."""
+IndexContents = tuple[IndexHead, Posts]
+SearchFactory = Callable[[Path, asyncio.Future[IndexContents]], Awaitable[PostSearch]]
+"""Opens the search of the build in a folder while its index is being read."""
 
 
 @lru_cache(maxsize=2)
@@ -268,11 +268,12 @@ class BuildManager:
             self.error = error
 
     async def close(self) -> None:
-        """Close every build, in use or not."""
-        self._swap(None)
-        for _, search in self._retired:
-            await search.close()
-        self._retired = []
+        """Close every build, in use or not, once none is being loaded."""
+        async with self._refresh_lock:
+            self._swap(None)
+            for _, search in self._retired:
+                await search.close()
+            self._retired = []
 
     def _read_current(self) -> tuple[_BuildState | None, bool]:
         """Return the state of `current`, and whether the pages of the served build are gone."""
@@ -315,10 +316,22 @@ class BuildManager:
         return "" if is_ours else f"the build was made for {head.site_url}: build again", None
 
     async def _open(self, folder: Path) -> Build:
-        previous = self.current.posts.entries if self.current else ()
-        reading = asyncio.ensure_future(asyncio.to_thread(_read_contents, folder, previous))
-        search = await self._open_search(folder, reading)
-        head, posts, files = await reading
+        """Open a build; its search is opened while its files are listed."""
+        entries, known = (
+            (self.current.posts.entries, self.current.files) if self.current else ((), {})
+        )
+        reading = asyncio.ensure_future(asyncio.to_thread(read_index, folder / INDEX_FILE, entries))
+        opening = asyncio.ensure_future(self._open_search(folder, reading))
+        try:
+            head, posts = await reading
+            files = await asyncio.to_thread(_list_pages, folder, head, posts, known)
+            search = await opening
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                opening.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await (await opening).close()
+            raise
         newest = posts.entries[0].cursor.slug if posts.entries else None
         return Build(folder, files, head.moved, newest, head=head, posts=posts, search=search)
 
@@ -329,22 +342,24 @@ class BuildManager:
             self._retired.append((weakref.ref(replaced), replaced.search))
 
 
-def _read_contents(folder: Path, previous: Iterable[Entry]) -> BuildContents:
-    head, posts = read_index(folder / INDEX_FILE, previous)
-    files = _list_files(folder, is_bare=head.is_bare)
-    if not files.keys() >= posts.paths():
+def _list_pages(
+    folder: Path, head: IndexHead, posts: Posts, known: Mapping[str, SiteFile]
+) -> Mapping[str, SiteFile]:
+    files = _list_files(folder, known, is_bare=head.is_bare)
+    if not files.keys() >= {entry.path for entry in posts.entries}:
         raise BuildRefusal(_PAGES_MISSING)
     # Omit the pages at former addresses, which are for servers that cannot redirect.
-    files = {path: file for path, file in files.items() if path not in head.moved}
-    return head, posts, files
+    return {path: file for path, file in files.items() if path not in head.moved}
 
 
 _PAGES_MISSING: Final = "pages of its site are missing: build again"
 
 
-def _list_files(folder: Path, *, is_bare: bool) -> Mapping[str, SiteFile]:
+def _list_files(
+    folder: Path, known: Mapping[str, SiteFile] = MappingProxyType({}), *, is_bare: bool
+) -> Mapping[str, SiteFile]:
     try:
-        files = list_site(folder / SITE_FOLDER, is_bare=is_bare)
+        files = list_site(folder / SITE_FOLDER, known, is_bare=is_bare)
     except OSError as error:
         raise BuildRefusal(f"its site cannot be read: {error.strerror}") from None
     if HOME not in files:

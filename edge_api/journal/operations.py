@@ -20,16 +20,18 @@ from edge_api.journal.posts import CACHE_CONTROL, PostCursor, serialize_list
 from edge_api.operation.model import (
     ETAG,
     AnyOperation,
+    Document,
     Json,
     Operation,
     OperationRequest,
+    OperationResult,
     Parameter,
+    Service,
     Tool,
     cacheable,
     object_schema,
     output_schema,
 )
-from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.index import MAX_QUERY_LENGTH, SLUG_PATTERN, PostRecord, PostSummary
 from edge_api.schema.paths import REST_PREFIX
 

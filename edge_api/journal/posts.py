@@ -1,19 +1,21 @@
 """The posts of one build, in a list and each alone, serialized once when the build is loaded."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 from unicodedata import normalize
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import orjson
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.problems import Problem
 from edge_api.db.types import format_instant
-from edge_api.operation.service import Document
+from edge_api.operation.model import Document
 from edge_api.schema.index import PostRecord, SearchText
 
 CACHE_CONTROL: Final = "private, no-cache"
@@ -24,6 +26,9 @@ _WORD_BREAK: Final = re.compile(
     r"|[bh]r|details|aside|section)\b)"
 )
 """The beginnings of tags that separate two words, even without a space between them."""
+
+_DERIVED_MEMBERS: Final = ("content_html", "readingMinutes")
+"""Members of a post that may change with its neighbours or the program's version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class PostCursor:
         return self.published > other.published
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """A post, serialized for answers."""
 
@@ -59,6 +64,17 @@ class Entry:
     """The JSON of the post without its text, as lists have it."""
     document: Document
     """The JSON of the whole post."""
+    path: str
+    """The path of its page."""
+    digest: bytes
+    """The digest of its JSON, as `digest_post` returns it."""
+
+    @cached_property
+    def announced(self) -> list[str]:
+        """The digest of what webhooks announce as changes, and the URL."""
+        post = orjson.loads(self.document.body)
+        content = {name: value for name, value in post.items() if name not in _DERIVED_MEMBERS}
+        return [sha256(orjson.dumps(content)).hexdigest(), post["url"]]
 
 
 def normalize_tag(tag: str) -> str:
@@ -73,7 +89,14 @@ def make_entry(record: PostRecord, body: bytes) -> Entry:
         tags=frozenset(map(normalize_tag, record.tags)),
         summary=record.model_dump_json(exclude={"content", "content_html"}).encode(),
         document=Document(body, cache_control=CACHE_CONTROL),
+        path=unquote(record.url.path or "/"),
+        digest=digest_post(body),
     )
+
+
+def digest_post(body: bytes) -> bytes:
+    """Return the digest of a post's JSON, of 128 bits."""
+    return sha256(body).digest()[:16]
 
 
 def find_changes(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
@@ -126,14 +149,17 @@ class Posts:
         summary: dict[str, Any] = orjson.loads(self._by_slug[slug].summary)
         return summary
 
-    def texts(self) -> Iterator[SearchText]:
-        """Yield the search text of each post, newest first."""
-        return (extract_search_text(entry.document.body) for entry in self.entries)
+    def describe(self) -> dict[str, list[str]]:
+        """Return what is announced of each post, by slug."""
+        return {entry.cursor.slug: entry.announced for entry in self.entries}
 
-    def paths(self) -> frozenset[str]:
-        """Return the paths of the pages of all posts."""
-        urls = (orjson.loads(entry.summary)["url"] for entry in self.entries)
-        return frozenset(unquote(urlsplit(url).path) for url in urls)
+    def texts(self, wanted: Container[bytes] | None = None) -> Iterator[SearchText]:
+        """Yield the search text of each post, or of those with these digests, newest first."""
+        return (
+            extract_search_text(entry.document.body)
+            for entry in self.entries
+            if wanted is None or entry.digest in wanted
+        )
 
     def select(
         self,

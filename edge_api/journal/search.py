@@ -17,25 +17,23 @@ from edge_api.journal.operations import MAX_SEARCH_RESULTS, SEARCH, AnyWords, li
 from edge_api.journal.site_files import MARKDOWN_INDEX
 from edge_api.operation.model import (
     ETAG,
-    AnyOperation,
-    Operation,
-    OperationRequest,
-    Parameter,
-    cacheable,
-    output_schema,
-)
-from edge_api.operation.negotiation import prefers_markdown
-from edge_api.operation.service import (
     HTML,
     MARKDOWN,
     NEGOTIATED,
     REVALIDATE,
+    AnyOperation,
     Document,
     HtmlResult,
+    Operation,
+    OperationRequest,
     OperationResult,
+    Parameter,
     Service,
+    cacheable,
     escape_markdown,
+    output_schema,
 )
+from edge_api.operation.negotiation import prefers_markdown
 from edge_api.schema import paths
 from edge_api.schema.index import MAX_QUERY_LENGTH, SearchHit, Segments
 from edge_api.schema.sentences import counted, sentence

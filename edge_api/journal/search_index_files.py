@@ -23,23 +23,26 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.db.errors import unavailable
-from edge_api.db.fts.index import Search, open_index, open_search, update_index
+from edge_api.db.fts.index import ReadTexts, Search, open_index, open_search, update_index
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import (
-    BuildContents,
+    INDEX_BUFFER,
     BuildRefusal,
-    hash_lines,
+    IndexContents,
+    digest_index,
     read_head,
     read_post_lines,
 )
-from edge_api.journal.posts import extract_search_text
-from edge_api.schema.index import INDEX_FILE, SearchHits, SearchText
+from edge_api.journal.posts import Posts, digest_post, extract_search_text
+from edge_api.schema.index import INDEX_FILE, IndexHead, SearchHits, SearchText
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 
 MIN_POSTS_FOR_INDEX_FILE: Final = 500
 """The least number of posts for which a file is made: a smaller index is built faster than a
 process starts."""
+MAX_POSTS_IN_THREAD: Final = 100
+"""The most posts that differ for which a thread makes the file: a process starts more slowly."""
 _DIGEST_LENGTH: Final = 32  # hexadecimal digits of a digest in a file's name: 128 bits
 _READ_AHEAD: Final = 50  # the number of texts that a thread reads at a time
 
@@ -65,28 +68,37 @@ class IndexFiles:
 
     def make(self, posts_file: Path) -> None:
         """Make the file for `posts_file`; remove all others. Raises OSError, sqlite3.Error."""
+        with posts_file.open("rb", INDEX_BUFFER) as lines:
+            first = next(lines)
+            digests = [digest_post(post) for post in read_post_lines(lines)]
+        name = index_id(read_head(posts_file).build_id, digest_index(first, digests))
+        self.update(name, digests, partial(_read_texts, posts_file))
+
+    def update(
+        self, name: str, digests: Sequence[bytes], read: ReadTexts, *, waits: bool = True
+    ) -> Path:
+        """Return the file of the posts with these digests; remove all others.
+
+        It is made from the file of a former build and from the texts that differ. Raises OSError,
+        sqlite3.Error, and BlockingIOError if it must not wait for others who make a file.
+        """
         lock = os.open(self.prefix.parent, os.O_RDONLY)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            digest = sha256()
-            with posts_file.open("rb") as file:
-                lines = hash_lines(file, digest)
-                next(lines)
-                digests = [_post_digest(post) for post in read_post_lines(lines)]
-            name = index_id(read_head(posts_file).build_id, digest.hexdigest())
-            path = self.find(name) or self._write(posts_file, name, digests)
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+            path = self.find(name) or self._write(name, digests, read)
             for other in {*self.list_by_prefix()} - {path}:
                 other.unlink(missing_ok=True)
+            return path
         finally:
             os.close(lock)
 
-    def _write(self, posts_file: Path, name: str, digests: Sequence[bytes]) -> Path:
+    def _write(self, name: str, digests: Sequence[bytes], read: ReadTexts) -> Path:
         draft = self.prefix.with_name(f"{self.prefix.name}-draft")
         draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         if before := self.find():
             shutil.copyfile(before, draft)
-        update_index(draft, digests, partial(_read_texts, posts_file))
+        update_index(draft, digests, read)
         path = self.prefix.with_name(f"{self.prefix.name}-{name}-{self._checksum(draft, name)}")
         return draft.rename(path)
 
@@ -105,21 +117,17 @@ def index_id(build_id: str, digest: str) -> str:
     return f"{build_id}-{digest[:_DIGEST_LENGTH]}"
 
 
-def _post_digest(post: bytes) -> bytes:
-    return sha256(post).digest()[: _DIGEST_LENGTH // 2]
-
-
 def _read_texts(posts_file: Path, wanted: Container[bytes]) -> Iterator[SearchText]:
     """Yield the search texts of the wanted posts.
 
     A thread reads them ahead, while SQLite indexes the earlier ones without the interpreter's lock.
     """
-    with posts_file.open("rb") as lines, ThreadPoolExecutor(1) as thread:
+    with posts_file.open("rb", INDEX_BUFFER) as lines, ThreadPoolExecutor(1) as thread:
         next(lines)
         texts = (
             extract_search_text(post)
             for post in read_post_lines(lines)
-            if _post_digest(post) in wanted
+            if digest_post(post) in wanted
         )
         ahead = thread.submit(list, islice(texts, _READ_AHEAD))
         while batch := ahead.result():
@@ -176,7 +184,7 @@ class SearchOpener:
         self._is_first_build = True
 
     async def __call__(
-        self, folder: Path, reading: asyncio.Future[BuildContents]
+        self, folder: Path, reading: asyncio.Future[IndexContents]
     ) -> Search | PendingSearch:
         """Return the search of the build in `folder`. Raises BuildRefusal, Problem.
 
@@ -188,7 +196,8 @@ class SearchOpener:
         is_first, self._is_first_build = self._is_first_build, False
         opening = partial(self._open, posts_file, reading, is_missing=is_missing)
         if not (is_first and is_missing):
-            return await opening()
+            updated = await _update_file(files, *await reading) if files and is_missing else None
+            return updated or await opening()
         search = PendingSearch(opening)
         try:
             await reading
@@ -198,12 +207,12 @@ class SearchOpener:
         return search
 
     async def _open(
-        self, posts_file: Path, reading: asyncio.Future[BuildContents], *, is_missing: bool
+        self, posts_file: Path, reading: asyncio.Future[IndexContents], *, is_missing: bool
     ) -> Search:
         files, is_tried = self._files, is_missing
         if files and is_tried:
             await make_file(files, posts_file)
-        head, posts, _ = await reading
+        head, posts = await reading
         search = None
         if files and head.count >= self._min_posts:
             name = index_id(head.build_id, posts.digest)
@@ -225,6 +234,21 @@ async def _open_file(files: IndexFiles, name: str) -> Search | None:
     with suppress(OSError, Problem):
         if path := await asyncio.to_thread(files.find, name):
             return await open_index(path)
+    return None
+
+
+async def _update_file(files: IndexFiles, head: IndexHead, posts: Posts) -> Search | None:
+    """Make the index file in a thread and open it; `None` if that is work for a process."""
+
+    def read_few(wanted: Container[bytes]) -> Iterator[SearchText]:
+        if sum(entry.digest in wanted for entry in posts.entries) > MAX_POSTS_IN_THREAD:
+            raise OverflowError
+        return posts.texts(wanted)
+
+    name, digests = index_id(head.build_id, posts.digest), [each.digest for each in posts.entries]
+    with suppress(Exception):  # whatever it was, a process tries it again, and its error is logged
+        path = await asyncio.to_thread(files.update, name, digests, read_few, waits=False)
+        return await open_index(path)
     return None
 
 

@@ -1,7 +1,7 @@
 """The files of one build's site, listed once, and a search for those closest to a path."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from heapq import nlargest
@@ -72,38 +72,35 @@ class SiteFile:
     """The codings in which it exists as well."""
 
 
-def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
-    """Return the public files by path. Raises OSError.
+def list_site(
+    folder: Path, known: Mapping[str, SiteFile] = MappingProxyType({}), *, is_bare: bool = False
+) -> Mapping[str, SiteFile]:
+    """Return the public files by path; equal ones are taken from `known`. Raises OSError.
 
     With `is_bare`, `about.html` is at `/about` too.
     """
-    names = dict.fromkeys(_walk(os.fspath(folder)))
     files: dict[str, SiteFile] = {}
-    for name in names:
-        if not name.endswith(_SUFFIXES):
-            codings = tuple(coding for coding, end in CODINGS.items() if f"{name}{end}" in names)
-            file = files[_address(name)] = SiteFile(name, codings)
-            if is_bare and name.endswith(".html") and name != "404.html":
-                files.setdefault(_address(name).removesuffix(".html"), file)
-    return MappingProxyType(files)
-
-
-def _address(name: str) -> str:
-    folder, _, last = name.rpartition("/")
-    if last != INDEX_HTML:
-        return f"/{name}"
-    return f"/{folder}/" if folder else "/"
-
-
-def _walk(folder: str) -> Iterator[str]:
-    folders = [(folder, "")]
-    for path, prefix in folders:
-        with os.scandir(path) as entries:
+    folders = [(os.fspath(folder), "")]
+    for place, prefix in folders:
+        names = {}
+        with os.scandir(place) as entries:
             for entry in entries:
-                name = f"{prefix}{entry.name}"
-                if entry.name.startswith(".") and name != WELL_KNOWN:
+                if entry.name.startswith(".") and f"{prefix}{entry.name}" != WELL_KNOWN:
                     continue
                 if entry.is_file(follow_symlinks=False):
-                    yield name
+                    names[entry.name] = f"{prefix}{entry.name}"
                 elif entry.is_dir(follow_symlinks=False):
-                    folders.append((entry.path, f"{name}/"))
+                    folders.append((entry.path, f"{prefix}{entry.name}/"))
+        for last, name in names.items():
+            if last.endswith(_SUFFIXES):
+                continue
+            codings = tuple([coding for coding, end in CODINGS.items() if f"{last}{end}" in names])
+            path = f"/{prefix}" if last == INDEX_HTML else f"/{name}"
+            file = known.get(path)
+            # Builds share the objects: to free tens of thousands at once would delay requests.
+            if file is None or (file.name, file.codings) != (name, codings):
+                file = SiteFile(name, codings)
+            files[path] = file
+            if is_bare and last.endswith(".html") and name != "404.html":
+                files.setdefault(path.removesuffix(".html"), file)
+    return MappingProxyType(files)

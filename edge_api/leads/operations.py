@@ -13,9 +13,14 @@ from edge_api.db.tables import LEADS
 from edge_api.db.types import parse_integer
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import CreatedLead, Leads, Sender
-from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
-from edge_api.operation.input import FormErrors
+from edge_api.operation.input import BODY as FORM_BODY
+from edge_api.operation.input import (
+    FormErrors,
+    FormFields,
+    check_same_site,
+    redirect,
+    render_form_errors,
+)
 from edge_api.operation.model import (
     ADDITIVE,
     AnyOperation,
@@ -23,12 +28,13 @@ from edge_api.operation.model import (
     HeaderArgument,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     Tool,
     output_schema,
 )
 from edge_api.operation.negotiation import prefers_json
-from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.page_templates import CONTACT_FORM
 from edge_api.schema.sentences import sentence
 from edge_api.stats.counter import Stats

@@ -10,10 +10,9 @@ from typing import Final
 from unicodedata import category
 
 from edge_api.auth.erasure import fold_address
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import NEWEST, Filter, Order, Read, Store, Where, read_all
 from edge_api.db.table import Row
-from edge_api.db.tables import LEADS
+from edge_api.db.tables import LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant
 from edge_api.leads.service import LeadQuery, find_leads
 

@@ -11,10 +11,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
-from edge_api.auth.undo import audited
+from edge_api.auth.actor import Actor, Clock, audit_entry, audited, new_id
 from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,
@@ -34,7 +32,7 @@ from edge_api.db.query import (
     where_id,
 )
 from edge_api.db.table import Row
-from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.db.tables import EMAIL_SEND_LOG, LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant
 from edge_api.mail.clean_text import one_line
 from edge_api.mail.messages import ANSWER, MAX_SUBJECT_LENGTH

@@ -31,8 +31,11 @@ from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM
 from edge_api.mail.clean_text import one_line, safe_display_name
 from edge_api.schema.sentences import ENGLISH, Language
-from edge_api.schema.template_language import add_language_features
-from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
+from edge_api.schema.template_language import (
+    UnknownNames,
+    add_language_features,
+    note_unknown_names,
+)
 
 Queue = Literal["auth", "transactional", "newsletter"]
 QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional", "newsletter")

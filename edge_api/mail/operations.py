@@ -22,12 +22,13 @@ from edge_api.operation.model import (
     Body,
     Operation,
     OperationRequest,
+    OperationResult,
     Parameter,
     Schema,
+    Service,
     SuccessResponse,
     check_body,
 )
-from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.paths import EMAIL_HOOK
 
 

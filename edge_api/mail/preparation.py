@@ -18,7 +18,6 @@ from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import undo_until
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
 from edge_api.db.mail_addresses import parse_mailbox
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.newsletter_tables import MAILINGS, SUBSCRIBERS
 from edge_api.db.query import (
     NEWEST,
@@ -36,7 +35,7 @@ from edge_api.db.query import (
     where_id,
 )
 from edge_api.db.table import Row
-from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
+from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.leads.input import HIDDEN_FROM, SUSPECT_FROM

@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from edge_api.auth.actor import OPERATOR, Actor, Clock, new_id
-from edge_api.auth.undo import audited
+from edge_api.auth.actor import OPERATOR, Actor, Clock, audited, new_id
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.mail_addresses import normalize_address, parse_mailbox
 from edge_api.db.newsletter_tables import FAR

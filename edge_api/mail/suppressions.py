@@ -15,8 +15,7 @@ from urllib.parse import quote
 import orjson
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
-from edge_api.auth.actor import Actor, Clock, new_id
-from edge_api.auth.undo import audited
+from edge_api.auth.actor import Actor, Clock, audited, new_id
 from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.problems import Problem
@@ -38,7 +37,7 @@ from edge_api.db.tables import (
     SUPPRESSED_EMAILS,
 )
 from edge_api.db.types import MAX_EMAIL_LENGTH, format_instant
-from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
+from edge_api.leads.service import Idempotency, StoreResponse, identify_request
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
 

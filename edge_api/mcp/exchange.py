@@ -47,8 +47,8 @@ from multidict import CIMultiDictProxy
 from pydantic import ValidationError
 
 from edge_api.db.problems import Problem
-from edge_api.http.headers import API_HEADERS
 from edge_api.http.response import (
+    API_HEADERS,
     PreparedResponse,
     Request,
     joined_header,
@@ -57,8 +57,8 @@ from edge_api.http.response import (
 )
 from edge_api.mcp.operations import ID_RANGE, MAX_BATCH, MAX_ID_LEN
 from edge_api.mcp.transport import Caller, Event, EventQueue, Message, ResponseStream
+from edge_api.operation.model import JSON, NO_STORE
 from edge_api.operation.negotiation import media_weight
-from edge_api.operation.service import JSON, NO_STORE
 
 DEFAULT_REVISION: Final = "2025-03-26"
 """The revision of a client that sends no `MCP-Protocol-Version` (2025-06-18, transports)."""

@@ -18,15 +18,18 @@ from edge_api.analysis import operations as analyze
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.operation.model import (
+    JSON,
     AnyOperation,
     Body,
+    Document,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     cacheable,
     object_schema,
 )
-from edge_api.operation.service import JSON, Document, OperationResult, Service
 from edge_api.schema.environment import VERSION
 from edge_api.schema.paths import AI_CATALOG, AUDIENCES, DOCS, SERVER_CARD, WELL_KNOWN_CARD
 from edge_api.schema.writing import MAX_TEXT_BYTES

@@ -41,8 +41,7 @@ from edge_api.http.static import markdown_alternate
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.operations import next_cursor
 from edge_api.mcp.tools import make_request, operation_inputs, run_operation
-from edge_api.operation.model import AnyOperation, Json, authorise
-from edge_api.operation.service import Service
+from edge_api.operation.model import AnyOperation, Json, Service, authorise
 from edge_api.schema.credentials import Scope
 from edge_api.schema.index import SITE_FOLDER
 

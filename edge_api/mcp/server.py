@@ -66,8 +66,7 @@ from edge_api.mcp.resources import (
     reject_cursor,
 )
 from edge_api.mcp.tools import BoundTool, bind_tools
-from edge_api.operation.model import AnyOperation, Json
-from edge_api.operation.service import Service
+from edge_api.operation.model import AnyOperation, Json, Service
 from edge_api.outbox import log_errors
 from edge_api.schema.environment import VERSION
 from edge_api.schema.index import SITE_FOLDER

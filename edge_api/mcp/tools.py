@@ -14,9 +14,12 @@ from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.operation.model import (
     AnyOperation,
+    Document,
     Json,
     OperationRequest,
+    OperationResult,
     Schema,
+    Service,
     Tool,
     authorise,
     check_body,
@@ -24,7 +27,6 @@ from edge_api.operation.model import (
     object_schema,
 )
 from edge_api.operation.openapi import non_null_schema
-from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.credentials import Scope
 
 ParameterLocation = Literal["path", "query", "pairs", "body", "header"]

@@ -17,14 +17,18 @@ from aiohttp import web
 
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
-from edge_api.http.admission import Admission, Admitted
 from edge_api.http.body import check_media_type, read_bytes
-from edge_api.http.endpoint import compress
-from edge_api.http.headers import API_HEADERS
-from edge_api.http.response import PreparedResponse, Request, StreamedResponse, joined_header
+from edge_api.http.endpoint import Admission, Admitted, compress
+from edge_api.http.response import (
+    API_HEADERS,
+    PreparedResponse,
+    Request,
+    StreamedResponse,
+    joined_header,
+)
 from edge_api.mcp.operations import BODY, MAX_DRAFT_MESSAGE_BYTES, MCP
+from edge_api.operation.model import JSON
 from edge_api.operation.negotiation import media_weight
-from edge_api.operation.service import JSON
 from edge_api.schema.site_policy import Headers
 
 CHECK_SECONDS: Final = 1.0

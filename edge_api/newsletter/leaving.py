@@ -14,8 +14,17 @@ from edge_api.db.query import read_first
 from edge_api.db.table import Row
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, mask, read_suppression
 from edge_api.newsletter.subscribers import Subscribers
-from edge_api.operation.model import AnyOperation, Operation, OperationRequest, Parameter, page
-from edge_api.operation.service import NOINDEX, HtmlResult, OperationResult, Service
+from edge_api.operation.model import (
+    NOINDEX,
+    AnyOperation,
+    HtmlResult,
+    Operation,
+    OperationRequest,
+    OperationResult,
+    Parameter,
+    Service,
+    page,
+)
 from edge_api.schema.page_templates import PageName
 from edge_api.schema.paths import UNSUBSCRIBE
 from edge_api.schema.sentences import sentence

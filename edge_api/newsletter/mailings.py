@@ -45,7 +45,7 @@ from edge_api.journal.builds import Build, BuildRefusal
 from edge_api.mail.clean_text import one_line
 from edge_api.mail.messages import LETTER, MAILING_NOTICE, TEST_LETTER
 from edge_api.mail.queue import Outbox
-from edge_api.newsletter.posts import (
+from edge_api.newsletter.letter import (
     MailedBuild,
     Post,
     digest_text,

@@ -20,19 +20,27 @@ from edge_api.newsletter.leaving import (
     show_address,
 )
 from edge_api.newsletter.subscribers import NEWSLETTER_OFF, Subscribers
-from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import FormFields, check_same_site
-from edge_api.operation.input import HONEYPOT, FormErrors, SentColumns, check_form
+from edge_api.operation.input import BODY as FORM_BODY
+from edge_api.operation.input import (
+    HONEYPOT,
+    FormErrors,
+    FormFields,
+    SentColumns,
+    check_form,
+    check_same_site,
+)
 from edge_api.operation.model import (
     AnyOperation,
     Body,
+    HtmlResult,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     object_schema,
     page,
 )
-from edge_api.operation.service import HtmlResult, OperationResult, Service
 from edge_api.schema.paths import CONFIRM_SUBSCRIPTION, SUBSCRIBE, SUBSCRIBERS
 from edge_api.schema.sentences import sentence
 

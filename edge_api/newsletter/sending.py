@@ -38,9 +38,16 @@ from edge_api.journal.builds import BuildRefusal
 from edge_api.mail.messages import LETTER, TEST_LETTER
 from edge_api.mail.preparation import Later, NotSent
 from edge_api.mail.queue import new_entry
-from edge_api.newsletter.letter import Letter, compose_letter, read_site
+from edge_api.newsletter.letter import (
+    Letter,
+    MailedBuild,
+    Post,
+    compose_letter,
+    find_post,
+    open_build,
+    read_site,
+)
 from edge_api.newsletter.mailings import NOT_ENDED, NOT_HELD, Mailings, count_letters, of_letters
-from edge_api.newsletter.posts import MailedBuild, Post, find_post, open_build
 from edge_api.outbox import WAITING, run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
 from edge_api.settings import Settings

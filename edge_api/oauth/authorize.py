@@ -13,19 +13,22 @@ from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
 from edge_api.oauth.operations import FormMembers
 from edge_api.oauth.request import csp_source, display_host, is_local_redirect, is_nonce
 from edge_api.oauth.server import OAuthServer
-from edge_api.operation.forms import form_pairs, key_owner
+from edge_api.operation.input import form_pairs, key_owner
 from edge_api.operation.model import (
+    FORM,
     AnyOperation,
     Body,
+    HtmlResult,
     Operation,
     OperationRequest,
+    OperationResult,
     Parameter,
     Schema,
+    Service,
     SuccessResponse,
     object_schema,
     page,
 )
-from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import (
     CONSENT_SCOPES,
     PUBLISH_WITH_ENQUIRIES,

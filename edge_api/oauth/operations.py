@@ -12,18 +12,21 @@ from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
 from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI_PATTERN
 from edge_api.oauth.server import OAuthServer, resource_metadata, server_metadata
-from edge_api.operation.forms import form_pairs
+from edge_api.operation.input import form_pairs
 from edge_api.operation.model import (
+    FORM,
     AnyOperation,
     Body,
+    Document,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     cacheable,
     object_schema,
     output_schema,
 )
-from edge_api.operation.service import FORM, Document, OperationResult, Service
 from edge_api.schema.paths import (
     AUDIENCES,
     JWKS,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from edge_api.operation.service import JSON
+from edge_api.operation.model import JSON
 
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105  a pattern (RFC 9110, 5.6.2)
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'

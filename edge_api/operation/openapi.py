@@ -6,6 +6,7 @@ from typing import Any
 
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
+    JSON,
     AnyOperation,
     ErrorFormat,
     Json,
@@ -15,7 +16,6 @@ from edge_api.operation.model import (
     component_ref,
     object_schema,
 )
-from edge_api.operation.service import JSON
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUTHORIZE, DOCS, METADATA, TOKEN
 

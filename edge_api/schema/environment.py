@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 
-VERSION: Final = "1.0.1"
+VERSION: Final = "1.1.0"
 """The version of both programs, and of their release."""
 MAX_PORT: Final = 65535
 _IS_INSTALLED = any(distributions(name="fore-edge"))

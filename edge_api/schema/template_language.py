@@ -2,17 +2,22 @@
 
 Templates of the site, of the edge's pages and of mails have the same functions and filters. Their
 language is the variable `site_language`.
+
+In templates of other themes and of operators an unknown name is noted with its place, and shown as
+an empty text. Ours are rendered with Jinja's StrictUndefined, since there it is a defect.
 """
 
 import json
 from collections.abc import Collection, Mapping
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from inspect import currentframe
 from pathlib import Path
+from traceback import walk_stack
 from types import BuiltinMethodType, FunctionType, MappingProxyType, MethodType
 from typing import Any, Final, NoReturn
 
-from jinja2 import BaseLoader, Environment, Undefined, pass_context
+from jinja2 import BaseLoader, ChainableUndefined, Environment, Undefined, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import BlockReference, Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -208,3 +213,30 @@ def _script_words(context: Context, *sentences: Sentence) -> Markup | str:
     }
     said = json.dumps(words, ensure_ascii=False)
     return Markup(' data-words="{}"').format(said) if language.compiled else ""
+
+
+UnknownNames = dict[tuple[str, int, str], None]
+"""File, line and message of each unknown name, as keys, so that each is there once."""
+
+
+def note_unknown_names(found: UnknownNames) -> type[ChainableUndefined]:
+    """Return a class for an environment's `undefined`, which notes in `found` each rendered name.
+
+    Names that are only tested or looped over are not noted, since a site may omit settings.
+    """
+
+    class NotingUndefined(ChainableUndefined):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            for frame, line in walk_stack(currentframe()):
+                # Jinja sets this global for its tracebacks.
+                if template := frame.f_globals.get("__jinja_template__"):
+                    is_file = template.filename != "<template>"  # a text without a file
+                    file = template.filename if is_file else template.name or ""
+                    place = template.get_corresponding_lineno(line)
+                    found[file, place, self._undefined_message] = None
+                    break
+            return ""
+
+    return NotingUndefined

@@ -1,35 +1,158 @@
 """The counter of views: what each request adds in memory, and how that is named and stored.
 
 A request adds to a bounded counter and does nothing else. Every ten seconds a thread names what was
-counted, and the sums are added to the store.
+counted, and the sums are added to the store. Of visitors one process has keyed
+hashes in memory, which midnight throws away. Old days become months.
 """
 
 import asyncio
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from datetime import time as day_time
+from functools import partial
+from hashlib import blake2b
 from itertools import islice
-from typing import Any, Final
+from secrets import token_bytes
+from typing import Any, Final, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from multidict import CIMultiDict
 
-from edge_api.auth.actor import Clock
+from edge_api.auth.actor import Clock, new_id
 from edge_api.auth.client_address import client_address, forget_addresses
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
-from edge_api.db.query import Store
-from edge_api.db.stats_tables import MAX_PATH_LENGTH, Kind
+from edge_api.db.query import (
+    Delete,
+    Filter,
+    Insert,
+    Order,
+    Procedure,
+    Query,
+    QueryResult,
+    Read,
+    Store,
+    read_first,
+)
+from edge_api.db.stats_tables import DAILY_FIGURES, MAX_PATH_LENGTH, OTHER, PAGE_VIEWS, Kind
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import Origin
 from edge_api.journal.builds import Build, BuildManager, read_zone
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.settings import Settings
-from edge_api.stats.naming import name_agent
-from edge_api.stats.origins import classify_host, clean_host
-from edge_api.stats.rows import RowKey, make_inserts, roll_up
-from edge_api.stats.visitors import DayMemory
+from edge_api.stats.naming import classify_host, clean_host, name_agent
+
+KEPT_MONTHS: Final = 25  # the months of which each day is kept
+
+RowKey = tuple[str, ...]
+"""Day, path, kind and agent of views; or day, figure and name of another number."""
+
+
+def make_inserts(counts: Mapping[RowKey, int]) -> list[Insert]:
+    """Return the queries that add counts to the rows of their keys; called in a thread."""
+    inserts: dict[tuple[Table, Literal["sum", "largest"]], list[Row]] = defaultdict(list)
+    for key, count in counts.items():
+        table = next(each for each in (PAGE_VIEWS, DAILY_FIGURES) if len(_names(each)) == len(key))
+        row = {**dict(zip(_names(table), key, strict=True)), "count": count}
+        # The id has the time of midnight: that of a view would say when somebody came.
+        midnight = datetime.fromisoformat(f"{key[0]}T00:00Z")
+        new = table.trusted_row(row, "", partial(new_id, midnight))
+        inserts[table, "largest" if key[1] == "subscribers" else "sum"].append(new)
+    return [Insert(table, rows, merge=merge) for (table, merge), rows in inserts.items()]
+
+
+def _names(table: Table) -> tuple[str, ...]:
+    return table.indexes[0].columns
+
+
+async def roll_up(store: Store, today: str) -> None:
+    """Add the days before the last 25 months to the first days of their months. Raises Problem."""
+    year, month = divmod(int(today[:4]) * 12 + int(today[5:7]) - 1 - KEPT_MONTHS, 12)
+    old = Filter("day", "lt", f"{year:04}-{month + 1:02}-01")
+    where = old, Filter("day", "like", "%-01", negated=True)
+    for table in (PAGE_VIEWS, DAILY_FIGURES):
+        oldest = Read(table, ("id", "day"), where, (Order("day"),), limit=1)
+        while row := await read_first(store, oldest):
+            await store.run(Procedure(partial(_move_day, table, row["day"])))
+
+
+def _move_day(table: Table, day: str, results: list[QueryResult]) -> Iterator[Query]:
+    """Yield the queries of one transaction, so that two edges at a time add nothing twice."""
+    yield Delete(table, (Filter("day", "eq", day),))
+    month = f"{day[:8]}01"
+    yield from make_inserts(
+        {
+            (month, *(row[name] for name in _names(table)[1:])): row["count"]
+            for row in results[-1].rows
+        }
+    )
+
+
+NAMED_FROM: Final = 5
+"""The networks of a day from which a referrer or source is named: one alone may be a person."""
+MAX_VISITORS: Final = 100_000
+"""The most people of a day; of each other kind of readers a tenth as many."""
+MAX_NAMES: Final = 2000  # referrers and sources that are watched until they have networks enough
+MAX_AGENT_ROWS: Final = 10_000  # rows with the name of a program; the names are the package's
+MAX_NOTES: Final = 10_000
+
+
+class DayMemory:
+    """The hashes of one day, and their salt, which is deleted with them."""
+
+    def __init__(self) -> None:
+        self.notes: dict[int, tuple[Origin, str | None]] = {}
+        """Where visitors of the contact page came from: the class, and the page of this site."""
+        self._salt = token_bytes(32)
+        self._seen: dict[Kind, set[int]] = defaultdict(set)
+        self._named: dict[int, set[int]] = {}
+        self._rows: set[tuple[str, Kind, str]] = set()
+
+    def hash_visitor(self, address: str, agent: str = "") -> int:
+        """Return the hash of a visitor, or without `agent` that of a network.
+
+        `address` is a key of rate limits. It is cut to a /24, or to a /48 of IPv6.
+        """
+        groups = address.replace("::", ":0:0:0:").split(":")  # the third may be a zero left out
+        cut = address.rpartition(".")[0] or ":".join(groups[:3])
+        return self._hash(f"{cut} {agent}")
+
+    def _hash(self, text: str) -> int:
+        encoded = text.encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(encoded, key=self._salt, digest_size=8).digest())
+
+    def is_new(self, kind: Kind, visitor: int) -> bool:
+        """Note a visitor, and return whether this is the first visit of the day."""
+        seen, most = self._seen[kind], MAX_VISITORS // (1 if kind == "person" else 10)
+        if visitor in seen or len(seen) >= most:
+            return False
+        seen.add(visitor)
+        return True
+
+    def name_figure(self, figure: str, name: str, network: int | None) -> str:
+        """Return the name under which a referrer or source counts: its own, or `other`."""
+        watched = self._hash(f"{figure} {name}")
+        known = len(self._named) < MAX_NAMES or watched in self._named
+        networks = self._named.setdefault(watched, set()) if known and name else set()
+        if network is not None and len(networks) < NAMED_FROM:
+            networks.add(network)
+        return name if len(networks) >= NAMED_FROM else OTHER
+
+    def name_agent(self, path: str, kind: Kind, agent: str) -> str:
+        """Return the name under which a program counts: its own, or `other` over the bound."""
+        row = path, kind, agent
+        if agent and len(self._rows) < MAX_AGENT_ROWS:
+            self._rows.add(row)
+        return agent if not agent or row in self._rows else OTHER
+
+    def note(self, visitor: int, origin: Origin, page: str | None) -> None:
+        """Note where a visitor of the contact page came from."""
+        if visitor in self.notes or len(self.notes) < MAX_NOTES:
+            self.notes[visitor] = origin, page
+
 
 FLUSH_SECONDS: Final = 10.0
 """The time between two storings; kill -9 loses what was counted in it, at the most."""

@@ -12,16 +12,18 @@ from edge_api.db.problems import Problem
 from edge_api.db.stats_tables import MAX_PATH_LENGTH
 from edge_api.db.types import check_text, parse_integer
 from edge_api.operation.model import (
+    JSON,
     AnyOperation,
     Json,
     Operation,
     OperationRequest,
+    OperationResult,
+    Service,
     SuccessResponse,
     Tool,
     object_schema,
 )
 from edge_api.operation.negotiation import prefers_csv
-from edge_api.operation.service import JSON, OperationResult, Service
 from edge_api.operation.sheets import CSV_TYPE, stream_csv
 from edge_api.schema.paths import REST_PREFIX
 from edge_api.stats.reading import (

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from hashlib import sha256
-from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
 import orjson
@@ -16,14 +14,10 @@ from edge_api.db.query import Filter, Insert, InsertFromRead, Query, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import find_changes
+from edge_api.journal.posts import Posts, find_changes
 from edge_api.outbox import run_unless_conflict
 from edge_api.webhooks.endpoints import READ_ENABLED, format_event, make_deliveries
 from edge_api.webhooks.purges import FileStates, Purges
-
-_DERIVED_MEMBERS: Final = ("content_html", "readingMinutes")
-"""Members of a post that may change with its neighbours or the program's version."""
-
 
 PostListener = Callable[[Build, Row | None, datetime], tuple[str, tuple[Query, ...]]]
 """Returns what to store as `texts`, and queries for the transaction that announces a build; the row
@@ -44,49 +38,58 @@ class Announcer:
         """Queue purges of a CDN too, if `purges` are given."""
         self._store, self._clock, self._builds = store, clock, builds
         self._listener, self._purges = listener, purges
-        self._compared_digest = ""  # the index that was compared last
+        self._compared = Posts(())  # those that were compared last
         self._compared_files: FileStates | None = None  # the files of its build
 
     async def announce(self) -> None:
         """Queue events for the posts that the current build changes. Raises Problem."""
         build = self._builds.current
-        if build is None or build.posts.digest == self._compared_digest:
+        if build is None or build.posts.digest == self._compared.digest:
             return
         if build.head.site_url != self._builds.site_url:  # a mistake: every URL would differ
             return
         purges, before = self._purges, self._compared_files
         files = await purges.read_states(build) if purges else None
         row, now = await read_first(self._store, Read(ANNOUNCED_POSTS)), self._clock()
-        is_known = row is not None and row["index_digest"] == self._compared_digest
+        is_known = row is not None and row["index_digest"] == self._compared.digest
         is_announced = row is not None and row["index_digest"] == build.posts.digest
         # An older build is a rollback only if this edge compared the announced index last.
         is_older = row is not None and row["built_for"] > format_instant(build.head.built_for)
         queries: tuple[Query, ...] = ()
         if is_known or not (is_announced or is_older):
-            texts, others = await asyncio.to_thread(self._listener, build, row, now)
-            queries = await asyncio.to_thread(_make_queries, row, build, now, texts, others)
+            others = await asyncio.to_thread(self._listener, build, row, now)
+            known = self._compared if is_known else None
+            queries = await asyncio.to_thread(_make_queries, row, known, build, now, others)
             before = before if is_known else None
         # An edge that is late has given the CDN pages of its build before, whoever announced this.
-        if purges and row and files is not None and (self._compared_digest or not is_announced):
+        if purges and row and files is not None and (self._compared.digest or not is_announced):
             changed = (
                 None if before is None else {path for path, _ in before.items() ^ files.items()}
             )
             queries = (*queries, *purges.queue(now, changed))
         if not queries or await run_unless_conflict(self._store, *queries):
-            self._compared_digest, self._compared_files = build.posts.digest, files
+            self._compared, self._compared_files = build.posts, files
 
 
 def _make_queries(
-    row: Row | None, build: Build, now: datetime, texts: str, others: tuple[Query, ...]
+    row: Row | None,
+    known: Posts | None,
+    build: Build,
+    now: datetime,
+    others: tuple[str, tuple[Query, ...]],
 ) -> tuple[Query, ...]:
-    """Return the queries that announce a build, which conflict where `row` has changed."""
+    """Return the queries that announce a build, which conflict where `row` has changed.
+
+    `known` are the posts that `row` has, if this edge compared them itself.
+    """
     posts, built_for = build.posts, format_instant(build.head.built_for)
-    described = {entry.cursor.slug: _digest_and_url(entry.document.body) for entry in posts.entries}
+    texts, more = others
+    described = posts.describe()
     text = orjson.dumps(described).decode()
     after = {"index_digest": posts.digest, "built_for": built_for, "posts": text, "texts": texts}
     if row is None:  # the posts at the first start count as announced
-        return Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]), *others
-    before, events = orjson.loads(row["posts"]), []
+        return Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]), *more
+    before, events = known.describe() if known else orjson.loads(row["posts"]), []
     for slug, change in find_changes(before, described).items():
         url = (described.get(slug) or before[slug])[1]
         data = {"slug": slug, "url": url} if change == "removed" else posts.summary(slug)
@@ -95,11 +98,4 @@ def _make_queries(
         events.append({"event": f"post.{change}", "subject_id": subject, "body": body})
     same = Filter("index_digest", "eq", row["index_digest"])
     replace = Update(ANNOUNCED_POSTS, after, (same,), at_least=1)
-    return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now)), *others
-
-
-def _digest_and_url(body: bytes) -> list[str]:
-    """Return the digest of a post's content, and its URL."""
-    post = orjson.loads(body)
-    content = {name: value for name, value in post.items() if name not in _DERIVED_MEMBERS}
-    return [sha256(orjson.dumps(content)).hexdigest(), post["url"]]
+    return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now)), *more

@@ -17,13 +17,14 @@ from edge_api.operation.model import (
     HeaderArgument,
     Operation,
     OperationRequest,
+    OperationResult,
     Parameter,
+    Service,
     SuccessResponse,
     Tool,
     ToolHints,
     output_schema,
 )
-from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.paths import REST_PREFIX
 from edge_api.schema.writing import (
     MAX_PICTURE_BYTES,

@@ -4,7 +4,7 @@ In between, Pelican's generators add the pages. This module knows neither Pelica
 builds.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -74,10 +74,18 @@ from site_build.images.encode import free_pictures
 from site_build.parallel import map_unordered
 from site_build.progress import Report, Request
 from site_build.related import Related, find_related_in_background
-from site_build.site import Identity, find_next_instant, select_public
-from site_build.template_objects import InputDigest
+from site_build.site import Identity, Site, find_next_instant, select_public
+from site_build.template_objects import InputDigest, Neighbour
 
 _FEW_FILES = 100  # fewer files than this are written sooner than processes start
+
+
+def digest_style(style: Style) -> str:
+    """Return the digest of code, theme and settings."""
+    folders = [style.theme, *style.overrides, HOUSE_THEME]
+    return make_key(
+        fingerprint_code(), fingerprint_theme(folders), style.settings, style.rebuild_key
+    ).hex()
 
 
 def free_memory() -> None:
@@ -111,80 +119,80 @@ class SiteBuild:
         self, request: Request, identity: Identity, style: Style, known: KnownContent
     ) -> None:
         """Check the content; raises BuildError, and for findings ContentError if `strict`."""
-        self.request = request
-        self._cache = Cache(request.cache)
-        self.content = known.content
-        self._before, self._is_output_checked = known.manifest, known.is_output_checked
-        self._page_size, self._policy = style.page_size, style.policy
+        self._cache, self.style = Cache(request.cache), style
         self._targets: dict[str, Target] = {}
+        self.neighbours: Mapping[str, Neighbour] = {}
+        """What a link to each post shows, by the post's path."""
+        self.add_frames: Callable[[], None]
+        """Makes the frames of the edge's templates; the generator of outputs sets it."""
+        with self._cache:
+            self._begin(
+                request, select_public(identity, known.content.documents, request.now), known
+            )
+
+    def _begin(self, request: Request, site: Site, known: KnownContent) -> None:
+        """Check the content and prepare its targets; raises BuildError and ContentError."""
+        self.request, self.site, self.content = request, site, known.content
+        self._before, self._is_output_checked = known.manifest, known.is_output_checked
         self._entries: dict[str, Entry] = {}
         self._lines: dict[str, Line] = {}
-        self.findings: tuple[Diagnostic, ...] = ()
-        code = fingerprint_code()
-        with self._cache:
-            self.site = select_public(identity, self.content.documents, request.now)
-            related = known.related
-            finding: AbstractContextManager[Callable[[], Related]] = (
-                find_related_in_background(
-                    self._cache, code, self.site.posts, self.content.terms, request.jobs
-                )
-                if related is None
-                else nullcontext(lambda: related)
+        related = known.related
+        finding: AbstractContextManager[Callable[[], Related]] = (
+            find_related_in_background(
+                self._cache, fingerprint_code(), site.posts, self.content.terms, request.jobs
             )
-            with finding as wait:
-                self.findings = known.check()
-                named = {each.path for each in self.findings if each.severity == "error"}
-                self._held = tuple(e for e in self.content.held if e.finding.severity == "error")
-                self.findings += tuple(e.finding for e in self._held if e.path not in named)
-                if request.strict and self.findings:
-                    raise ContentError(self.findings)
-                self._kept: KeptSources = (
-                    keep_sources(
-                        request.kept_sources,
-                        request.content,
-                        self.site.documents,
-                        read_kept(request.previous_state),
-                    )
-                    if request.kept_sources
-                    else {}
+            if related is None
+            else nullcontext(lambda: related)
+        )
+        with finding as wait:
+            self.findings: tuple[Diagnostic, ...] = known.check()
+            named = {each.path for each in self.findings if each.severity == "error"}
+            self._held = tuple(e for e in self.content.held if e.finding.severity == "error")
+            self.findings += tuple(e.finding for e in self._held if e.path not in named)
+            if request.strict and self.findings:
+                raise ContentError(self.findings)
+            self._kept: KeptSources = (
+                keep_sources(
+                    request.kept_sources,
+                    request.content,
+                    site.documents,
+                    read_kept(request.previous_state),
                 )
-                self._prepare(identity, style, code)
-                self.related = wait()
+                if request.kept_sources
+                else {}
+            )
+            self._prepare()
+            self.related = wait()
 
-    def _prepare(self, identity: Identity, style: Style, code: str) -> None:
+    def _prepare(self) -> None:
         """Prepare all that does not depend on related posts; raises BuildError."""
-        request = self.request
+        request, style, site = self.request, self.style, self.site
         self.theme = style.theme.resolve()
         default_static = None if self.theme == HOUSE_THEME else HOUSE_THEME / "static"
         self.assets = Assets(style.theme / "static", default_static)
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
         self.edge_templates = find_edge_templates(
-            folders, self.assets.locate, style.budget_tiers, identity.addresses
+            folders, self.assets.locate, style.budget_tiers, site.identity.addresses
         )
         if not style.policy.has_access_form:
             self.edge_templates.sources.pop(ACCESS_FORM.template, None)
         self.is_default_theme = self.theme == HOUSE_THEME and not style.overrides
-        self._withheld = find_withheld(self.content, self.site, request, style)
+        self.withheld = find_withheld(self.content, site, request, style)
         self.looked_up: dict[str, None] = {}
-        self.texts = TextReader(request, self._cache, code, style.dialect)
+        self.texts = TextReader(request, self._cache, fingerprint_code(), style.dialect)
         self._output = OutputFolder(
             request.site_folder, self._before, is_checked=self._is_output_checked
         )
         self._index = IndexFile(request.state, self._before, request.previous_state)
-        self._context = TargetContext(
+        self.context = TargetContext(
             self.texts,
             self.content.image_set,
             self._cache,
             InputDigest(),
             {document.path: document for document in self.content.documents},
             self.looked_up,
-            make_key(
-                code,
-                fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME]),
-                style.settings,
-                style.rebuild_key,
-            ).hex(),
+            digest_style(style),
             self._output,
             self._index,
         )
@@ -237,7 +245,7 @@ class SiteBuild:
         pages = {e.template.name: e for e in found if isinstance(e, TemplateTarget)}
         with self._cache:
             for page in pages.values():
-                page.make(self._context)
+                page.make(self.context)
         self.findings += tuple(
             Diagnostic(
                 file, line, 1, "warning", f"{about}, so nothing is shown; give it a `default`"
@@ -248,6 +256,10 @@ class SiteBuild:
     def make_pages(self) -> Iterator[TemplateTarget]:
         """Make the files of all targets, and return the targets of pages."""
         pages = list(self._targets.values())[self._other_count :]
+        # Another theme is asked for unknown names anew, and a feed of Pelican's shows any text.
+        self.is_revisable = self.is_default_theme and all(
+            isinstance(each, TemplateTarget) for each in pages
+        )
         self.find_unknown_names()
         with self._cache:
             self._run([*self._reuse_unchanged(pages), *self._stale])
@@ -290,8 +302,8 @@ class SiteBuild:
             build_id=build_id,
             built_for=now,
             posts=len(lines),
-            files=sum(sum(map(bool, entry.mtimes)) for entry in entries),
-            size=sum(sum(entry.sizes) for entry in entries),
+            files=sum(len(entry.mtimes) - entry.mtimes.count(0) for entry in entries),
+            size=sum(map(sum, (entry.sizes for entry in entries))),
             sources=self.content.source_count,
             hits=self.content.cache_hits,
             next_instant=find_next_instant(self.content.documents, now),
@@ -320,7 +332,7 @@ class SiteBuild:
     def _list_other_targets(self, now: datetime) -> Iterator[Target]:
         """Yield a target for everything that no template makes, as of `now` (UTC)."""
         folder, content, site = self.request.content, self.content, self.site
-        yield from list_files(folder, content, self._withheld)
+        yield from list_files(folder, content, self.withheld)
         for asset in (*self.assets.published.values(), *self.assets.unhashed):
             yield TextTarget(asset.path, asset.data)
         # Pictures come first, since they take longest.
@@ -328,9 +340,9 @@ class SiteBuild:
         yield from list_cards(folder, content, site, self.font) if self.font else ()
         yield from list_edge_pictures(folder, content, site)
         yield from list_records(site, content.minutes)
-        size = (site.identity.addresses.has_leaves and self._page_size) or len(site.posts)
+        size = (site.identity.addresses.has_leaves and self.style.page_size) or len(site.posts)
         yield from list_outputs(site, size, content.image_set, self.texts)
-        yield from list_notices(site, self._policy, now)
+        yield from list_notices(site, self.style.policy, now)
 
     def _note(self, result: Result) -> None:
         if isinstance(result, Line):
@@ -345,7 +357,7 @@ class SiteBuild:
         """
         stale = []
         for target in targets:
-            if kept := target.recall(self._context):
+            if kept := target.recall(self.context):
                 self._note(kept)
             else:
                 stale.append(target)
@@ -363,7 +375,7 @@ class SiteBuild:
 
     def _run_group(self, targets: Sequence[Target]) -> list[Result]:
         """Make the files of one folder."""
-        results = [target.run(self._context) for target in targets]
+        results = [target.run(self.context) for target in targets]
         free_memory()
         return results
 
@@ -385,14 +397,14 @@ class SiteBuild:
         ]
         (request.state / KEPT_FILE).write_bytes(orjson.dumps(self._kept))
         (request.state / HELD_FILE).write_bytes(orjson.dumps(held))
-        notes = note_newsletter(self.site, self.content.minutes, self._context)
+        notes = note_newsletter(self.site, self.content.minutes, self.context)
         if any(dict(notes).values()):
             (request.state / NEWSLETTER_FILE).write_text(notes.model_dump_json(), encoding="utf-8")
         stamp, placed = self._index.assemble(
             make_head(self.site, build_id, request.now, self._redirects), lines
         )
         self._index.discard()
-        withheld = {form.path for _, form in self.content.image_set.list_forms((), *self._withheld)}
+        withheld = {form.path for _, form in self.content.image_set.list_forms((), *self.withheld)}
         # Static files and pictures that pages of the build before use are kept.
         for folder in (addresses.THEME, addresses.PICTURES):
             fresh = [path for path in self._targets if path.startswith(folder)]

@@ -32,8 +32,7 @@ from edge_api.schema.page_templates import (
     Frame,
     PageName,
 )
-from edge_api.schema.template_language import make_environment
-from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
+from edge_api.schema.template_language import UnknownNames, make_environment, note_unknown_names
 from site_build.addresses import Addresses
 from site_build.build.fingerprint import HOUSE_THEME
 from site_build.errors import BuildError

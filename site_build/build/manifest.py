@@ -266,8 +266,8 @@ class OutputFolder:
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
         """Remove files that the build before wrote and this one did not; leave all others alone."""
         before = self._before.entries
-        old = [entry for path, entry in before.items() if entry != entries.get(path)]
-        new = [entry for path, entry in entries.items() if entry != before.get(path)]
+        old = [entry for path, entry in before.items() if entry is not entries.get(path)]
+        new = [entry for path, entry in entries.items() if entry is not before.get(path)]
         for path in sorted(_list_paths(old) - _list_paths(new)):
             remove_file(Path(self._root), path)
 

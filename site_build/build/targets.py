@@ -12,7 +12,7 @@ import re
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -122,8 +122,7 @@ class IndexFile:
     def discard(self) -> None:
         """Remove the temporary files of lines."""
         for path in self._folder.glob(f"{_SPOOL}*"):
-            with suppress(FileNotFoundError):
-                path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:
@@ -245,7 +244,11 @@ class TemplateTarget(Target):
 
 @dataclass(frozen=True, slots=True)
 class TextTarget(Target):
-    """A text, or a function that makes it; without `sources` it is made every time."""
+    """A text, or a function that makes it; without `sources` it is made every time.
+
+    It is kept without being asked after edits of texts alone, so without `sources` it may only show
+    what heads of documents say.
+    """
 
     text: str | bytes | Callable[[], str | bytes]
     sources: Callable[[], bytes] | None = None

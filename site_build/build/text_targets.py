@@ -79,7 +79,7 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: TextReader) 
     """Yield the targets of Markdown, moved pages and sitemap; lists have `size` posts a page."""
     identity, lists = site.identity, site.identity.addresses
     for document in site.documents:
-        yield _make_alternate(site, document, image_set, texts)
+        yield make_alternate(site, document, image_set, texts)
     for former, present, document in list_moves(site):
         if fold(former) != fold(present):  # else some disks take both for one file
             moved = markdown.render_moved(identity, document.title, present)
@@ -153,9 +153,9 @@ def find_gone_pages(
     Pages of tags and later pages of lists are left out: they come and go by themselves.
     """
     gone = [
-        (entry.texts.partition("\n")[0] or path, path)
-        for path, entry in sorted(before.items())
-        if path.endswith(".html") and path not in fresh and not _is_of_list(path, before, lists)
+        (before[path].texts.partition("\n")[0] or path, path)
+        for path in sorted(path for path in before if path not in fresh)
+        if path.endswith(".html") and not _is_of_list(path, before, lists)
     ]
     for source, path in gone[:_MAX_REPORTED]:
         address = f"/{path.removesuffix('index.html')}"
@@ -178,9 +178,10 @@ def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -
     return any(head and path.startswith(head) for head in heads)
 
 
-def _make_alternate(
+def make_alternate(
     site: Site, document: Document, image_set: ImageSet, texts: TextReader
 ) -> Target:
+    """Return the target of a document's Markdown."""
     path, links = document.address, image_set.links.get(document.path, {})
     facts = [f"Author: {document.author}"] if document.author else []
     if part := site.parts.get(document.path):
@@ -206,7 +207,7 @@ def _list_pages(
     for number, group in enumerate(groups, 1):
         leaf = markdown.ListPage(title, folder, number, len(groups), group)
         path = addresses.name_alternate(addresses.locate_list_page(folder, number))
-        shown = [(post.digest, post.address) for post in group]
+        shown = [(e.title, e.address, e.description, str(e.published)) for e in group]
         sources = partial(make_key, title, len(groups), shown)
         yield TextTarget(path, partial(markdown.render_list_page, identity, leaf), sources)
 

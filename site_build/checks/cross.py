@@ -329,7 +329,7 @@ class CrossCheck:
         name = unquote(fragment)
         if not name or name.casefold() == "top" or name.startswith(":~:") or name in anchors:
             return None
-        where = "this page" if target is document else f"/{target.address}"
+        where = "this page" if target.path == document.path else f"/{target.address}"
         near = _find_near(name, tuple(sorted(anchors)[:_MOST_COMPARED]))
         fix = f"did you mean #{near}?" if near else "name a heading's anchor, or take it away"
         return f"nothing on {where} is named {_quote('#' + name)}; {fix}"

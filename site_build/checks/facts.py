@@ -204,10 +204,10 @@ def list_shown_pictures(
     paths: Mapping[str, str],
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths of the pictures that each document shows, by the document's path."""
-    used = {each.path: _list_used(each, facts[each.path], paths) for each in documents}
+    used = {e.path: _list_used(e, facts[e.path], paths, only_shown=True) for e in documents}
     sources = {paths.get(path, path): path for path in measured}
     shown = {
-        at: tuple(dict.fromkeys(sources[path] for path, e in found if e.shown and path in sources))
+        at: tuple(dict.fromkeys(sources[path] for path, _ in found if path in sources))
         for at, found in used.items()
     }
     return {path: pictures for path, pictures in shown.items() if pictures}
@@ -228,8 +228,8 @@ def check_pictures(
     findings = []
     sources = {paths.get(path, path): path for path in measured}
     for document in documents:
-        for public, reference in _list_used(document, facts[document.path], paths):
-            if not reference.shown or public not in sources:
+        for public, reference in _list_used(document, facts[document.path], paths, only_shown=True):
+            if public not in sources:
                 continue
             used.add(path := sources[public])
             if fault := measured[path].fault:
@@ -254,9 +254,9 @@ def list_uses(
 
 
 def _list_used(
-    document: Document, facts: Facts, paths: Mapping[str, str]
+    document: Document, facts: Facts, paths: Mapping[str, str], *, only_shown: bool = False
 ) -> Iterator[tuple[str, Reference]]:
     """Yield the path on the site that each reference leads to, and the reference."""
-    for reference in facts.references:
+    for reference in (e for e in facts.references if e.shown or not only_shown):
         written = resolve_source(document.path, reference, paths) or reference.address
         yield resolve(document.address, written), reference

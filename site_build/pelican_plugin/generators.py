@@ -6,7 +6,7 @@ square of the number of posts are left out.
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partialmethod
+from functools import partial, partialmethod
 from itertools import pairwise
 from pathlib import Path
 from shutil import copyfile
@@ -28,7 +28,8 @@ from site_build.build.builder import SiteBuild
 from site_build.build.fingerprint import HOUSE_THEME, is_fallback_template
 from site_build.build.targets import TemplateTarget, TextTarget, render_page
 from site_build.errors import BuildError
-from site_build.site import Site, split_authors
+from site_build.related import choose_related
+from site_build.site import split_authors
 from site_build.template_objects import (
     Article,
     Page,
@@ -131,7 +132,7 @@ class Posts(_SkippedPasses, ArticlesGenerator):  # type: ignore[misc]
         """Make the template objects of posts from the content that is already read."""
         build = find_build(self.settings)
         site, context = build.site, _make_context(self.settings)
-        self.articles = _make_articles(site, build.related, context)
+        self.articles = _make_articles(build, context)
         self.hidden_articles = [
             Article(each, context, earlier=None, later=None, series=None, related=())
             for each in site.hidden
@@ -218,6 +219,18 @@ class Outputs(Generator):  # type: ignore[misc]
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
         """Make the edge's templates and all pages, and hand copies of pages to plugins."""
         build = find_build(self.settings)
+        build.add_frames = partial(self._add_frames, build)
+        build.add_frames()
+        pages = build.make_pages()
+        # Plugins get a copy of each page in a separate folder, and may change it there.
+        for target in pages if signals.content_written.receivers else ():
+            copy = Path(self.output_path, target.path)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copyfile(build.request.site_folder / target.path, copy)
+            signals.content_written.send(str(copy), context=target.list_values())
+
+    def _add_frames(self, build: SiteBuild) -> None:
+        """Make the frames of the edge's templates; raises BuildError."""
         for frame in build.edge_templates.frames:
             template = self.get_template(frame.file.removesuffix(".html"))
             values = {**self.context, "output_file": frame.file}
@@ -233,13 +246,6 @@ class Outputs(Generator):  # type: ignore[misc]
                 template = environment.get_template(frame.file)
                 build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
                 build.use_fallback_templates(environment)
-        pages = build.make_pages()
-        # Plugins get a copy of each page in a separate folder, and may change it there.
-        for target in pages if signals.content_written.receivers else ():
-            copy = Path(self.output_path, target.path)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copyfile(build.request.site_folder / target.path, copy)
-            signals.content_written.send(str(copy), context=target.list_values())
 
 
 def _make_wrappers(
@@ -291,11 +297,11 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
     )
 
 
-def _make_articles(
-    site: Site, related: Mapping[str, Sequence[str]], context: RenderContext
-) -> list[Article]:
+def _make_articles(build: SiteBuild, context: RenderContext) -> list[Article]:
     """Return each post with its links to other posts, newest first."""
+    site, related = build.site, build.related
     linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
+    build.neighbours = linked
     row = [None, *linked.values(), None]
     near = {path: [each for each in found if each in linked] for path, found in related.items()}
     # In a tag, the next post is the one published before; lists are newest first.
@@ -315,19 +321,8 @@ def _make_articles(
                 following.get((site.tag_slugs[post.tags[0]], post.path)) if post.tags else None
             ),
             related=tuple(
-                linked[path] for path in _choose_related(site, index, near.get(post.path, ()))
+                linked[path] for path in choose_related(site, index, near.get(post.path, ()))
             ),
         )
         for index, post in enumerate(site.posts)
     ]
-
-
-def _choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:
-    """Return the paths of the three closest posts, without neighbours and parts of its series."""
-    posts, parts = site.posts, site.parts
-    beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
-    others = [path for path in near if path not in beside]
-    if part := parts.get(posts[index].path):
-        series = part.series
-        others = [path for path in others if path not in parts or parts[path].series != series]
-    return others[:3]

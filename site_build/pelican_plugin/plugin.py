@@ -43,14 +43,13 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.sentences import sentence
-from edge_api.schema.template_language import add_language_features
-from edge_api.schema.unknown_names import note_unknown_names
+from edge_api.schema.template_language import add_language_features, note_unknown_names
 from site_build.addresses import CONTACT
 from site_build.build.assets import find_card, find_edge_picture, find_leads
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
-from site_build.build.memory import BuildMemory, PreviewBuild
+from site_build.build.memory import BuildMemory, PreviewBuild, RevisedBuild
 from site_build.build.targets import explain_syntax
 from site_build.content.dates import parse_instant
 from site_build.content.kept import KEPT_FOLDER, prune_sources
@@ -217,7 +216,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
     def build(self, request: Request, memory: BuildMemory) -> Report:
         """Build the site of a request; raises BuildError and OSError."""
         identity, style = self.describe()
-        build = SiteBuild(request, identity, style, memory.read(request, style.dialect))
+        build = memory.begin(request, identity, style)
         request.state.mkdir(parents=True, exist_ok=True)
         self.execute(build, request.state)
         memory.keep(build)
@@ -253,7 +252,8 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             # Plugins write into this folder, and so never into a site that is served.
             with TemporaryDirectory(dir=place) as folder:
                 self.output_path = self.settings["OUTPUT_PATH"] = folder
-                super().run()
+                if not isinstance(build, RevisedBuild):
+                    super().run()
                 build.finish(Path(folder))
         except TemplateSyntaxError as error:
             raise explain_syntax(error) from error
@@ -291,11 +291,13 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
 
 
 def run_pelican(request: Request, site_url: str, memory: BuildMemory) -> Report:
-    """Build a request with the settings of `pelicanconf.py`; raises BuildError and OSError."""
+    """Build a request with the settings of `pelicanconf.py`; raises BuildError and OSError.
+
+    Call it inside of `quiet_pelican`.
+    """
     if not request.content.is_dir():
         raise BuildError(f"the content folder {request.content} is not there; make it")
-    with quiet_pelican():
-        return open_journal(request, site_url).build(request, memory)
+    return open_journal(request, site_url).build(request, memory)
 
 
 def open_journal(request: Request, site_url: str) -> Journal:

@@ -248,7 +248,17 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
         if name.lower() in KEYS
         or hasattr(Article, name)
         # Only instances of Article have these attributes.
-        or name in {"template", "document", "settings", "metadata", "author", "authors", "date"}
+        or name
+        in {
+            "template",
+            "document",
+            "settings",
+            "metadata",
+            "author",
+            "authors",
+            "date",
+            "image_set",
+        }
     ]:
         _refuse("FRONT_MATTER_EXTRA", f"has {taken[0]!r}, a name that is taken; choose another")
     try:

@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from site_build.build.memory import BuildMemory
 from site_build.cache import locate_cache
 from site_build.content.kept import KEPT_FOLDER, prune_sources
 from site_build.errors import BuildError, BusyError, ContentError
-from site_build.pelican_plugin.plugin import explain_disk_errors, run_pelican
+from site_build.pelican_plugin.plugin import explain_disk_errors, quiet_pelican, run_pelican
 from site_build.progress import Observer, Report, Request
 
 NEXT_LINK = "next"
@@ -65,8 +65,11 @@ def build(
     Raises ContentError with all findings, BusyError while another build is at work, and BuildError
     for any other reason; the old build stays served then.
     """
-    with _exclusive(order.output):
-        report = _make(order, memory or BuildMemory())
+    memory = memory or BuildMemory()
+    # The garbage collector is on again when the build is served, and searches while nobody waits.
+    with _exclusive(order.output), quiet_pelican():
+        # The build after one that is made ahead follows the one that is served.
+        report = _make(order, replace(memory, plan=None) if is_ahead else memory)
         if is_ahead:
             _point(order.output, NEXT_LINK, report.build_id)
         else:

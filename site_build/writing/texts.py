@@ -1,24 +1,34 @@
-"""Texts that somebody sends: their bytes, their head, their conversion with a limit, findings."""
+"""Texts and pictures that somebody sends: their bytes, their head, their findings.
 
+A text is converted, and a picture decoded, in a process of its own with a limit.
+"""
+
+import base64
+import binascii
 import re
 import resource
 import signal
+import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import count
+from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 
 import yaml
 
-from edge_api.schema.writing import MAX_TEXT_BYTES, Finding
+from edge_api.schema.writing import MAX_PICTURE_BYTES, MAX_TEXT_BYTES, Finding, WriteRequest
 from site_build.addresses import name_alternate, name_file
-from site_build.content.edits import STARTED_COMMENT, change_line
+from site_build.content.edits import STARTED_COMMENT, change_line, rewrite
 from site_build.content.head import YamlFaultError, read_entries
 from site_build.content.kept import find_head
 from site_build.errors import BuildError, Diagnostic
+from site_build.images.strip import strip_metadata
 from site_build.parallel import in_background
 from site_build.site import Document
+from site_build.text import make_slug
 from site_build.writing.versions import Refused
 
 CONVERT_SECONDS: Final = 5
@@ -100,3 +110,50 @@ def list_findings(findings: Iterable[Diagnostic]) -> tuple[Finding, ...]:
         Finding(line=each.line, column=each.column, severity=each.severity, message=each.message)
         for each in findings
     )
+
+
+PICTURE_SECONDS: Final = 20
+"""The longest time for decoding a picture."""
+
+
+def add_picture(request: WriteRequest, folder: str, target: Path, known: Sequence[Path]) -> str:
+    """Store a picture without its metadata in `target`, and return its path there.
+
+    Its name is one that no folder of `known` has. Raises Refused, BuildError and OSError.
+    """
+    try:
+        data = base64.b64decode(request.data, validate=True)
+    except binascii.Error:
+        raise Refused("invalid", "data: is not base64") from None
+    if len(data) > MAX_PICTURE_BYTES:
+        raise Refused(
+            "invalid",
+            f"data: a picture has at most {MAX_PICTURE_BYTES // 1_000_000} MB; save it smaller",
+        )
+    suffix = _inspect(data)
+    stem = make_slug(PurePosixPath(request.name).stem) or "picture"
+    names = (f"{folder}/{stem}{f'-{n}' if n > 1 else ''}{suffix}" for n in count(1))
+    path = next(name for name in names if not any((each / name).exists() for each in known))
+    rewrite(target, path, None, strip_metadata(data))
+    return path
+
+
+def _inspect(data: bytes) -> str:
+    """Return the suffix for a picture that can be decoded, in a process with limits.
+
+    Raises Refused for another file.
+    """
+    try:
+        found = subprocess.run(
+            [sys.executable, "-m", "site_build.writing.inspect_picture"],
+            input=data,
+            capture_output=True,
+            check=False,
+            timeout=PICTURE_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise Refused("invalid", "data: the picture takes too long to decode") from None
+    said = found.stdout.decode(errors="replace").strip()
+    if found.returncode != 0:
+        raise Refused("invalid", f"data: {said or 'the picture needs too much memory'}")
+    return said

@@ -32,9 +32,9 @@ from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import find_foreign
 from site_build.site import UNDATED, Document
 from site_build.text import Places, fold, make_slug
-from site_build.writing.pictures import add_picture
 from site_build.writing.store import ContentStore
 from site_build.writing.texts import (
+    add_picture,
     complete,
     encode,
     find_title,

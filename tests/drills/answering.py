@@ -20,7 +20,7 @@ from edge_api.db.query import count_rows, find_row
 from edge_api.db.tables import LEADS
 from edge_api.desk.sessions import OWNER
 from edge_api.mail import answers
-from edge_api.operation.service import Service
+from edge_api.operation.model import Service
 from edge_api.settings import read_settings
 
 WAIT = timedelta(milliseconds=150)

@@ -21,9 +21,8 @@ from typing import Any, Final
 
 from edge_api.auth.actor import new_id, system_clock
 from edge_api.db.internal_tables import EMAIL_OUTBOX
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Filter, Insert, Read, Store, Update, count_rows, read_all
-from edge_api.db.tables import LEADS
+from edge_api.db.tables import LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant
 from tests.drills.answering import WAIT
 from tests.drills.targets import LEAD, LIMITS

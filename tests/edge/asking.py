@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.admin.query import ParsedQuery, parse_query
+from edge_api.admin.rows import ParsedQuery, parse_query
 from edge_api.db.problems import Problem
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 

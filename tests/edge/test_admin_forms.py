@@ -21,7 +21,7 @@ from edge_api.admin.handlers import (
 )
 from edge_api.admin.rows import RowsPage
 from edge_api.db.problems import Problem
-from edge_api.operation.service import JSON
+from edge_api.operation.model import JSON
 from edge_api.operation.sheets import to_csv
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_api.admin.filters import OPERATORS, operators_for, parse_filter, parse_selection
-from edge_api.admin.query import filter_pattern, order_pattern, parse_order, selection_pattern
+from edge_api.admin.rows import filter_pattern, order_pattern, parse_order, selection_pattern
 from edge_api.db.problems import Problem
 from edge_api.db.table import Table
 from edge_api.db.tables import ADMINISTRATIVE, LEADS

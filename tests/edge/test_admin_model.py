@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_api.admin.query import parse_query
-from edge_api.admin.rows import Rows, RowsPage
+from edge_api.admin.rows import Rows, RowsPage, parse_query
 from edge_api.auth.actor import OPERATOR
 from edge_api.db.query import Delete, Filter
 from edge_api.db.tables import LEADS

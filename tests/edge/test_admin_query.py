@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_api.admin.filters import SelectItem, apply_selection
-from edge_api.admin.query import MAX_OFFSET, ParsedQuery, parse_query
+from edge_api.admin.rows import MAX_OFFSET, ParsedQuery, parse_query
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order
 from edge_api.db.tables import ADMINISTRATIVE, LEADS

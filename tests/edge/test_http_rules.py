@@ -7,8 +7,7 @@ import pytest
 from multidict import CIMultiDictProxy
 
 from edge_api.http import endpoint as documents
-from edge_api.operation.model import AnyOperation
-from edge_api.operation.service import FORM
+from edge_api.operation.model import FORM, AnyOperation
 from edge_api.operations import OPERATIONS
 from edge_api.settings import SETTINGS
 from edge_api.writing import operations as writing

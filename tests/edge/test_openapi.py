@@ -11,8 +11,8 @@ from referencing.jsonschema import DRAFT202012
 
 from edge_api.db.problems import PROBLEMS
 from edge_api.db.tables import ADMINISTRATIVE
+from edge_api.operation.model import JSON
 from edge_api.operation.openapi import problem_codes
-from edge_api.operation.service import JSON
 from edge_api.operations import DOCUMENTED, OPERATIONS
 
 pytestmark = pytest.mark.one_engine

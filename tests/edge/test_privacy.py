@@ -32,7 +32,6 @@ from edge_api.db.internal_tables import (
     WEBHOOK_DELIVERIES,
     WEBHOOK_ENDPOINTS,
 )
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.query import Filter, Insert, Read, Update
 from edge_api.db.sqlite.engine import open_store
@@ -42,6 +41,7 @@ from edge_api.db.tables import (
     EMAIL_SEND_LOG,
     EMAIL_UNSUBSCRIBE_TOKENS,
     IDEMPOTENCY_KEYS,
+    LEAD_MESSAGES,
     LEADS,
     SUPPRESSED_EMAILS,
 )

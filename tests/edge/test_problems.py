@@ -19,9 +19,8 @@ from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.http import body as body_module
 from edge_api.journal.builds import BuildManager
 from edge_api.net.signatures import sign
-from edge_api.operation.model import AnyOperation
+from edge_api.operation.model import FORM, AnyOperation
 from edge_api.operation.openapi import problem_codes
-from edge_api.operation.service import FORM
 from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import EMAIL_HOOK_SECRET

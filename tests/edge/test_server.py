@@ -21,9 +21,9 @@ import pytest
 
 from edge_api.cli import serve
 from edge_api.cli.doctor import CHECKED
+from edge_api.health import check_units
 from edge_api.http.logs import configure_logging
 from edge_api.journal.builds import BuildManager
-from edge_api.machine import check_units
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port, until
 from tests.edge.small_builds import make_post, point_at, write_build

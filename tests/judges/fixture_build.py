@@ -12,8 +12,8 @@ from mcp.server import Server
 from edge_api.app import assemble
 from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, NewKey
-from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
+from edge_api.http.endpoint import Admission
 from edge_api.http.site import Site
 from edge_api.mcp.exchange import answer_message
 from edge_api.mcp.transport import McpEndpoint

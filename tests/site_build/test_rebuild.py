@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
-from site_build.build.memory import BuildMemory
+from site_build.build.builder import SiteBuild
+from site_build.build.memory import BuildMemory, RevisedBuild
+from site_build.errors import ContentError
 from site_build.releases.release import build
 from site_build.template_objects import track_lookups
 from tests.site_build.workbench import (
@@ -298,6 +300,69 @@ def test_a_watcher_builds_as_if_it_remembered_nothing(
             edit_at_random(bench, luck)
         before, seen = seen, take(folder)
         memory.note(str(folder / path) for path in compare(before, seen))
+
+
+class PlanMemory(BuildMemory):
+    """A memory that counts the builds which kept the plan of the one before."""
+
+    kept = 0
+
+    def keep(self, build: SiteBuild) -> None:
+        """Keep a finished build."""
+        self.kept += isinstance(build, RevisedBuild)
+        super().keep(build)
+
+    def build(self, bench: Workbench, *names: str, now: str = NOW, strict: bool = False) -> int:
+        """Build after edits of these posts; return how many builds have kept a plan so far."""
+        self.note(str(bench.content.absolute() / "posts" / f"{name}.md") for name in names)
+        build(bench.order(now, strict=strict), self)
+        return self.kept
+
+
+def test_a_plan_is_kept_for_texts_alone(bench: Workbench, tmp_path: Path) -> None:
+    """After another title, and at the instant of a scheduled post, the build is a whole one."""
+    memory, file = PlanMemory(), bench.write("images/a.txt", "One.")
+    memory.build(bench)
+    edit(bench, "first", "Words with", "Other words with")
+    file.write_text("Two.")
+    memory.note([str(file.absolute())])
+    assert memory.build(bench, "first") == 1
+    assert (bench.output / "current" / "site" / "images" / "a.txt").read_text() == "Two."
+    edit(bench, "first", "title: ", "title: Not ")
+    assert memory.build(bench, "first") == 1
+    edit(bench, "second", "More words", "Fresh words")
+    assert memory.build(bench, "second") == 2
+
+    assert memory.build(bench, now="2026-06-02T00:00:00Z") == 2
+    new = (bench.output / "current").resolve()
+    other = Workbench(bench.content, tmp_path / "elsewhere").build("2026-06-02T00:00:00Z")
+    assert differ(new, other) == []
+
+
+def test_a_plan_is_not_kept_over_a_failure_or_another_build(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    """Nor after a step back: what is served is as if built at once."""
+    memory = PlanMemory()
+    memory.build(bench)
+    bad = bench.post("bad", day="never")
+    edit(bench, "first", "Words with", "Other words with")
+    with pytest.raises(ContentError):
+        memory.build(bench, "first", "bad", strict=True)
+    bad.unlink()
+    assert memory.build(bench, "bad") == 0
+
+    edit(bench, "second", "More words", "Fresh words")
+    bench.build("2026-05-02T00:00:00Z")  # by another process, as far as the memory knows
+    assert memory.build(bench, "second", now="2026-05-03T00:00:00Z") == 0
+
+    (bench.output / "current").unlink()
+    (bench.output / "current").symlink_to((bench.output / "previous").readlink())
+    edit(bench, "first", "Other words", "Still other words")
+    assert memory.build(bench, "first", now="2026-05-04T00:00:00Z") == 0
+    new = (bench.output / "current").resolve()
+    other = Workbench(bench.content, tmp_path / "elsewhere").build("2026-05-04T00:00:00Z")
+    assert differ(new, other) == []
 
 
 def test_a_watcher_finds_the_page_of_a_source_that_an_edit_links_to(

@@ -11,8 +11,7 @@ from urllib.parse import quote, urlencode
 
 import jinja2
 
-from edge_api.operation.model import AnyOperation
-from edge_api.operation.service import JSON
+from edge_api.operation.model import JSON, AnyOperation
 
 Json = Mapping[str, Any]
 Credential = Literal["none", "key", "token", "client"]

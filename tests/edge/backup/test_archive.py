@@ -596,7 +596,7 @@ def test_a_timer_keeps_the_newest_and_old_ones_are_named(tmp_path: Path) -> None
 def due(made: Installation) -> Path:
     """Return the archive that the timer makes."""
     printed = said(made, "backup", "--all", "--daily")
-    assert "it lies on the disk of the journal: copy it to another machine" in printed
+    assert "it is on the same disk as the journal: copy it to another machine" in printed
     return Path(printed.partition(": ")[0])
 
 

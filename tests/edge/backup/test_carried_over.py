@@ -8,9 +8,8 @@ from uuid import uuid4
 import pytest
 
 from edge_api.admin.rows import Rows
-from edge_api.auth.actor import OPERATOR
+from edge_api.auth.actor import OPERATOR, audited
 from edge_api.auth.erasure import Privacy
-from edge_api.auth.undo import audited
 from edge_api.backup.restoration import carry_over
 from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,

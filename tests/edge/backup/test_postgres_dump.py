@@ -10,8 +10,8 @@ from typing import Final
 import asyncpg
 import pytest
 
-from edge_api.backup import postgres_dump
-from edge_api.backup.postgres_dump import drop_rows, dump_rows, restore_rows
+from edge_api.backup import archive
+from edge_api.backup.archive import drop_rows, dump_rows, restore_rows
 from edge_api.db.errors import StoreRefusal
 from edge_api.schema.environment import read_database
 from tests.drills.loss import installation_in, said
@@ -80,11 +80,11 @@ async def test_a_dump_does_not_wait_for_ever(
     try:
         async with session.transaction():
             await session.execute("LOCK TABLE fore_edge.leads IN ACCESS EXCLUSIVE MODE")
-            monkeypatch.setattr(postgres_dump, "LOCK_SECONDS", 0.1)
+            monkeypatch.setattr(archive, "DUMP_LOCK_SECONDS", 0.1)
             with pytest.raises(StoreRefusal, match=r"pg_dump failed: .*timeout"):
                 dump_rows(url, tmp_path / "dump")
-            monkeypatch.setattr(postgres_dump, "LOCK_SECONDS", 600)
-            monkeypatch.setattr(postgres_dump, "MAX_SECONDS", 0.5)
+            monkeypatch.setattr(archive, "DUMP_LOCK_SECONDS", 600)
+            monkeypatch.setattr(archive, "MAX_DUMP_SECONDS", 0.5)
             with pytest.raises(StoreRefusal, match=r"pg_dump did not end within .* hours: see"):
                 dump_rows(url, tmp_path / "dump")
     finally:

@@ -109,7 +109,7 @@ def test_the_former_store_is_kept_beside(installation: Installation) -> None:
     (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
     assert ids(installation.store) == set()
     assert ids(aside) == {lead}
-    assert f"the former store is kept as {aside}" in output
+    assert f"the replaced store is kept as {aside}" in output
     assert "leads that came since, in the former store alone: 1\n" in output
 
 

@@ -9,10 +9,9 @@ import pytest
 import edge_api
 from edge_api.auth.actor import ANYONE, OPERATOR, SERVICE, audit_entry
 from edge_api.db.internal_tables import DESK_LINKS, EMAIL_OUTBOX, OAUTH_CLIENTS
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Filter, Insert, Update
 from edge_api.db.table import Table
-from edge_api.db.tables import AUDIT_LOG, LEADS, TABLES
+from edge_api.db.tables import AUDIT_LOG, LEAD_MESSAGES, LEADS, TABLES
 from edge_api.db.types import format_instant
 from edge_api.desk.audit_sentences import ROW_NOUNS, SENTENCES, TABLE_SENTENCES, write_sentence
 from tests.edge.conftest import EdgeMaker

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from edge_api.auth.actor import system_clock
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Insert
 from edge_api.db.table import Row
-from edge_api.db.tables import LEADS
+from edge_api.db.tables import LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant
 from edge_api.leads.input import dedupe_digest
 from edge_api.leads.service import FIRST_SEARCHED

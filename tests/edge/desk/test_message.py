@@ -8,10 +8,9 @@ import pytest
 
 from edge_api.auth.actor import system_clock
 from edge_api.db.internal_tables import EMAIL_OUTBOX
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Insert
 from edge_api.db.table import Row
-from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
+from edge_api.db.tables import EMAIL_SEND_LOG, LEAD_MESSAGES, LEADS, SUPPRESSED_EMAILS
 from edge_api.desk.message import reminders
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response

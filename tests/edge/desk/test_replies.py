@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.internal_tables import EMAIL_OUTBOX
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Update, where_id
-from edge_api.db.tables import AUDIT_LOG
-from edge_api.desk.replies import MAX_REPLIES, MAX_TEXT_LENGTH, PATH, list_replies
+from edge_api.db.tables import AUDIT_LOG, LEAD_MESSAGES
 from edge_api.desk.sessions import OWNER
+from edge_api.desk.settings import MAX_REPLIES, MAX_REPLY_LENGTH, REPLIES_PATH, list_replies
 from edge_api.mail.answers import Answers
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser, Response
@@ -43,12 +42,12 @@ def files_in(folder: Path) -> set[Path]:
 async def save(owner: Browser, name: str, text: str, **more: str) -> Response:
     """Save a new reply."""
     form = {"was": "", "was_name": "", **more}
-    return await owner.post(PATH, name=name, text=text, **form)
+    return await owner.post(REPLIES_PATH, name=name, text=text, **form)
 
 
 def form_of(page: Response, name: str) -> dict[str, str]:
     """Return what the form of a reply remembers of it."""
-    for form in page.tree.css(f"form[action='{PATH}']"):
+    for form in page.tree.css(f"form[action='{REPLIES_PATH}']"):
         fields = {each.attributes["name"]: each.attributes["value"] for each in form.css("input")}
         if fields.get("was_name") == name:
             return {key: str(fields[key]) for key in ("was", "was_name")}
@@ -58,18 +57,18 @@ def form_of(page: Response, name: str) -> dict[str, str]:
 async def test_a_reply_is_added_changed_and_deleted(owner: Browser, kept: Kept) -> None:
     """Each is a file that only the journal's user reads; the audit log has each change."""
     added = await save(owner, " Not  now ", "Dear you,\r\n\r\nnot this year.\r\n")
-    assert (added.status, added.to.partition("?")[0]) == (303, PATH)
+    assert (added.status, added.to.partition("?")[0]) == (303, REPLIES_PATH)
     assert kept() == {"Not now": "Dear you,\n\nnot this year."}
 
-    page = await owner.get(PATH)
+    page = await owner.get(REPLIES_PATH)
     assert "Not now" in page.said
     await save(owner, "Not now", "Next year.", **form_of(page, "Not now"))
     assert kept() == {"Not now": "Next year."}
 
-    page = await owner.get(PATH)
-    await owner.post(PATH, delete="yes", name="Not now", **form_of(page, "Not now"))
+    page = await owner.get(REPLIES_PATH)
+    await owner.post(REPLIES_PATH, delete="yes", name="Not now", **form_of(page, "Not now"))
     assert kept() == {}
-    await owner.post(PATH, delete="yes", name="Not now", **form_of(page, "Not now"))
+    await owner.post(REPLIES_PATH, delete="yes", name="Not now", **form_of(page, "Not now"))
     assert kept() == {}
     verbs = [row["verb"] for row in await owner.rows(AUDIT_LOG) if "reply" in row["verb"]]
     assert verbs == ["save reply", "save reply", "delete reply"]
@@ -92,7 +91,7 @@ async def test_a_name_leads_nowhere_else(
     assert files_in(tmp_path) == before
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "x" * (MAX_TEXT_LENGTH + 1), "a\x1bb"])
+@pytest.mark.parametrize("text", ["", " \n ", "x" * (MAX_REPLY_LENGTH + 1), "a\x1bb"])
 async def test_an_invalid_text_is_refused(owner: Browser, kept: Kept, text: str) -> None:
     """With what to fix; what was typed stays in the form."""
     refused = await save(owner, "Thanks", text)
@@ -104,7 +103,7 @@ async def test_an_invalid_text_is_refused(owner: Browser, kept: Kept, text: str)
 
 async def test_a_long_text_beyond_ascii_is_stored(owner: Browser, kept: Kept) -> None:
     """As many characters as are allowed, each of nine bytes in the form."""
-    text = "京" * MAX_TEXT_LENGTH
+    text = "京" * MAX_REPLY_LENGTH
     assert (await save(owner, "長い", text)).status == 303
     assert kept() == {"長い": text}
 
@@ -112,7 +111,7 @@ async def test_a_long_text_beyond_ascii_is_stored(owner: Browser, kept: Kept) ->
 async def test_two_windows_do_not_overwrite_each_other(owner: Browser, kept: Kept) -> None:
     """The second one is shown what the first one stored, and may store its own then."""
     await save(owner, "Thanks", "One")
-    window = form_of(await owner.get(PATH), "Thanks")
+    window = form_of(await owner.get(REPLIES_PATH), "Thanks")
     await save(owner, "Thanks", "Two", **window)
 
     late = await save(owner, "Thanks", "Three", **window)
@@ -120,7 +119,7 @@ async def test_two_windows_do_not_overwrite_each_other(owner: Browser, kept: Kep
     assert "Meanwhile Thanks was changed to: Two" in late.said
     assert "Three" in late.text
     assert kept() == {"Thanks": "Two"}
-    gone = await owner.post(PATH, delete="yes", name="Thanks", **window)
+    gone = await owner.post(REPLIES_PATH, delete="yes", name="Thanks", **window)
     assert (gone.status, kept()) == (400, {"Thanks": "Two"})
 
     await save(owner, "Thanks", "Three", **form_of(late, "Thanks"))
@@ -142,8 +141,8 @@ async def test_a_new_reply_replaces_none(owner: Browser, kept: Kept) -> None:
 async def test_the_text_of_a_deleted_reply_is_kept_in_the_form(owner: Browser, kept: Kept) -> None:
     """It is in the form of a new reply, with its name."""
     await save(owner, "Thanks", "One")
-    window = form_of(await owner.get(PATH), "Thanks")
-    await owner.post(PATH, delete="yes", name="Thanks", **window)
+    window = form_of(await owner.get(REPLIES_PATH), "Thanks")
+    await owner.post(REPLIES_PATH, delete="yes", name="Thanks", **window)
 
     late = await save(owner, "Thanks", "Two", **window)
     assert (late.status, kept()) == (400, {})
@@ -162,7 +161,7 @@ async def test_no_more_than_a_hundred_are_stored(owner: Browser, kept: Kept, fol
     assert (refused.status, len(kept())) == (400, MAX_REPLIES)
     assert "100 replies are the most" in refused.said
 
-    page = await owner.get(PATH)
+    page = await owner.get(REPLIES_PATH)
     await save(owner, "reply 007", "y", **form_of(page, "reply 007"))
     assert kept()["reply 007"] == "y"
 
@@ -178,11 +177,11 @@ async def test_links_and_strange_files_are_left_alone(
     (folder / "folder.md").mkdir()
     os.mkfifo(folder / "pipe.md")
     (folder / "latin.md").write_bytes(b"caf\xe9")
-    (folder / "long.md").write_text("x" * (MAX_TEXT_LENGTH + 1))
+    (folder / "long.md").write_text("x" * (MAX_REPLY_LENGTH + 1))
     (folder / "fine.md").write_text("Fine\r\n")
 
     assert kept() == {"fine": "Fine\n"}
-    page = await owner.get(PATH)
+    page = await owner.get(REPLIES_PATH)
     assert "password" not in page.text
     for name in ("link", "dead", "folder", "pipe", "latin", "long"):
         refused = await save(owner, name, "mine")
@@ -195,7 +194,7 @@ async def test_links_and_strange_files_are_left_alone(
 async def test_a_full_disk_loses_nothing(owner: Browser, kept: Kept) -> None:
     """The former text stays, what was typed too, and no half of a file is left."""
     await save(owner, "Thanks", "One")
-    window = form_of(await owner.get(PATH), "Thanks")
+    window = form_of(await owner.get(REPLIES_PATH), "Thanks")
     folder = owner.edge.service.settings.database_path.with_name("replies")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
@@ -217,12 +216,12 @@ async def test_a_key_that_only_reads_changes_nothing(edge: RunningEdge, kept: Ke
     await save(owner, "Thanks", "<b>One</b>")
     reader = await Browser(edge).sign_in(await edge.key("admin:read"))
 
-    page = await reader.get(PATH)
+    page = await reader.get(REPLIES_PATH)
     assert "<b>One</b>" in page.said
     assert page.tree.css_first("textarea") is None
     assert (await save(reader, "Mine", "x")).status == 403
     other = await Browser(edge).sign_in(await edge.key(tables=("email_send_log",)))
-    assert (await other.get(PATH)).status == 403
+    assert (await other.get(REPLIES_PATH)).status == 403
     assert kept() == {"Thanks": "<b>One</b>"}
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Insert
 from edge_api.db.table import Row, Table
-from edge_api.db.tables import LEADS
+from edge_api.db.tables import LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.page_templates import NOTES_FILE, TEMPLATES_FOLDER

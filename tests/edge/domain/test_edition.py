@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import LOST, NO_BUILD, BuildContents, BuildManager, PostSearch
+from edge_api.journal.builds import LOST, NO_BUILD, BuildManager, IndexContents, PostSearch
 from edge_api.journal.search_index_files import SearchOpener
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, PREVIOUS_LINK
 from tests.edge.small_builds import (
@@ -261,7 +261,7 @@ class BrokenOnce:
     def __init__(self, fault: Exception) -> None:
         self.fault: Exception | None = fault
 
-    async def __call__(self, folder: Path, reading: asyncio.Future[BuildContents]) -> PostSearch:
+    async def __call__(self, folder: Path, reading: asyncio.Future[IndexContents]) -> PostSearch:
         """Raise the fault, once."""
         fault, self.fault = self.fault, None
         if fault is not None:
@@ -309,7 +309,7 @@ async def test_a_slow_build_never_replaces_a_newer_one(tmp_path: Path) -> None:
     """Two looks at once take turns, so that the later build is the one that stays."""
     gate = asyncio.Event()
 
-    async def open_slowly(folder: Path, reading: asyncio.Future[BuildContents]) -> PostSearch:
+    async def open_slowly(folder: Path, reading: asyncio.Future[IndexContents]) -> PostSearch:
         await gate.wait()
         return await SearchOpener()(folder, reading)
 

@@ -18,10 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edge_api.admin.rows import Rows
-from edge_api.auth.actor import OPERATOR, new_id, recent_entries, system_clock
+from edge_api.auth.actor import OPERATOR, new_id, recent_entries, system_clock, undo
 from edge_api.auth.erasure import PersonalRows, Privacy, find_rows, fold_address, is_within
 from edge_api.auth.tokens import SecretBox
-from edge_api.auth.undo import undo
 from edge_api.background import delete_expired
 from edge_api.backup.copies import list_unerased_copies
 from edge_api.db.internal_tables import (

@@ -11,7 +11,7 @@ from edge_api.background import delete_expired
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
-from edge_api.leads.idempotency import (
+from edge_api.leads.service import (
     Idempotency,
     IdempotentRequest,
     StoreResponse,

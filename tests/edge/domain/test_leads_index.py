@@ -7,10 +7,9 @@ import pytest
 
 from edge_api.admin.privacy import Retention
 from edge_api.admin.rows import Rows
-from edge_api.auth.actor import OPERATOR, recent_entries
+from edge_api.auth.actor import OPERATOR, recent_entries, undo
 from edge_api.auth.erasure import Privacy
 from edge_api.auth.rate_limits import Limiter
-from edge_api.auth.undo import undo
 from edge_api.backup.restoration import carry_over
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres import engine as postgres

@@ -9,10 +9,15 @@ from edge_api.admin import privacy
 from edge_api.admin.privacy import Retention
 from edge_api.auth.actor import OPERATOR
 from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Insert, Read, Store
 from edge_api.db.table import Row, Table
-from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS
+from edge_api.db.tables import (
+    AUDIT_LOG,
+    EMAIL_SEND_LOG,
+    EMAIL_UNSUBSCRIBE_TOKENS,
+    LEAD_MESSAGES,
+    LEADS,
+)
 from edge_api.db.types import format_instant
 from edge_api.settings import read_settings
 from tests.edge.domain.conftest import MovableClock

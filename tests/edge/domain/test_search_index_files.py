@@ -7,7 +7,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -50,6 +50,15 @@ def publish(tmp_path: Path, build_id: str, *slugs: str) -> None:
     """Write a build with these posts, newest first, and make it current."""
     posts = [make_post(slug, 100 - day) for day, slug in enumerate(slugs)]
     point_at(tmp_path, write_build(tmp_path, build_id, posts))
+
+
+def held_open(prefix: Path) -> set[str]:
+    """Return the names of such files that this process has open, also of deleted ones."""
+    names = set()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one that lists them
+            names.add(each.readlink().name)
+    return {name for name in names if name.startswith(prefix.name)}
 
 
 @asynccontextmanager
@@ -147,6 +156,19 @@ async def test_the_next_build_is_made_from_the_last(tmp_path: Path, prefix: Path
         assert await found(builds, "thread") == []
         (file,) = kept(prefix)
         assert file.name.startswith("edge.db-search-build-0002-")
+
+
+async def test_a_replaced_index_is_closed(tmp_path: Path, prefix: Path) -> None:
+    """Nothing holds its file, which is deleted, so that its room on the disk is free."""
+    publish(tmp_path, "build-0001", *SLUGS)
+    async with serving(tmp_path, prefix) as builds:
+        for number in range(2, 5):
+            publish(tmp_path, f"build-000{number}", *SLUGS[:number])
+            await builds.refresh()
+        await builds.refresh()
+        (file,) = kept(prefix)
+        assert held_open(prefix) == {file.name}
+    assert held_open(prefix) == set()
 
 
 def test_leftovers_are_removed_when_the_index_file_exists(tmp_path: Path, prefix: Path) -> None:

@@ -15,7 +15,7 @@ from edge_api.db.query import Filter, Insert, Order, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import AUDIT_LOG, SUPPRESSED_EMAILS
 from edge_api.db.types import format_instant
-from edge_api.newsletter.transfer import BATCH, import_subscribers
+from edge_api.newsletter.subscribers import BATCH, import_subscribers
 from tests.edge.domain.conftest import MovableClock
 
 SECRET = b"a secret of this test alone, 32 bytes"

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from edge_api.admin.rows import Rows
-from edge_api.auth.actor import Actor, recent_entries
+from edge_api.auth.actor import Actor, find_undoable, recent_entries, undo
 from edge_api.auth.erasure import Privacy
-from edge_api.auth.undo import find_undoable, undo
 from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Query, QueryResult, Read, Store, Update

@@ -13,7 +13,7 @@ from edge_api.http.static import (
     markdown_alternate,
 )
 from edge_api.journal.site_files import SiteFile
-from edge_api.operation.service import NEGOTIATED, REVALIDATE
+from edge_api.operation.model import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import media_type
 
 pytestmark = pytest.mark.one_engine

@@ -7,13 +7,17 @@ import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edge_api import background
+from edge_api.background import watch_folder
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
+from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.page_templates import (
     CONTENT_PLACEHOLDER,
     DESCRIPTION_PLACEHOLDER,
@@ -25,6 +29,7 @@ from edge_api.schema.page_templates import (
 )
 from tests.edge.edge_process import until
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build, write_site
+from tests.patience import patience
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
@@ -171,6 +176,72 @@ async def test_a_swap_is_followed_by_itself(make_edge: Any, tmp_path: Path) -> N
                     return
             await asyncio.sleep(0.05)
     pytest.fail("the edge went on serving the old build")
+
+
+@pytest.fixture
+def events_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an edge look for a build at events only."""
+    monkeypatch.setattr(background, "REFRESH_SECONDS", 10 * patience())
+
+
+@pytest.mark.usefixtures("events_alone")
+async def test_the_file_system_tells_of_a_swap(make_edge: Any, tmp_path: Path) -> None:
+    """Two swaps in a row end at the second; so does going back."""
+    folders = [write_build(tmp_path, f"build-000{n}", [make_post("ink")]) for n in range(4)]
+    point_at(tmp_path, folders[0])
+    async with make_edge(BUILD_DIR=str(tmp_path), SITE_URL=SITE_URL) as edge:
+        builds = edge.service[BuildManager]
+        await until_watched(tmp_path, builds, folders[1])
+        for targets in ((2, 3), (1,), (3, 0)):
+            for target in targets:
+                point_at(tmp_path, folders[target])
+            await until(partial(is_served, builds, folders[target].name))
+
+
+def is_served(builds: BuildManager, build_id: str) -> bool:
+    """Return whether a build is served."""
+    return builds.build().head.build_id == build_id
+
+
+async def until_watched(build_dir: Path, builds: BuildManager, folder: Path) -> None:
+    """Point at a build until an edge has seen it: its watch begins soon after its start."""
+    for _ in range(1000):
+        point_at(build_dir, folder)
+        await asyncio.sleep(0.1)
+        if is_served(builds, folder.name):
+            return
+    pytest.fail("no swap was seen")
+
+
+async def test_a_lost_event_is_made_up_for(make_edge: Any, tmp_path: Path) -> None:
+    """The watched folder is replaced by another, of which the watch knows nothing."""
+    folder, other = tmp_path / "build", tmp_path / "other"
+    point_at(folder, write_build(folder, "build-0001", [make_post("ink")]))
+    point_at(other, write_build(other, "build-0002", [make_post("paper")]))
+    async with make_edge(BUILD_DIR=str(folder), SITE_URL=SITE_URL) as edge:
+        builds = edge.service[BuildManager]
+        folder.rename(tmp_path / "former")
+        other.rename(folder)
+        await until(partial(is_served, builds, "build-0002"))
+        point_at(folder, write_build(folder, "build-0003", [make_post("glue")]))
+        await until(partial(is_served, builds, "build-0003"))
+
+
+async def test_a_folder_that_comes_later_is_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it is there, it is looked for at intervals."""
+    monkeypatch.setattr(background, "REFRESH_SECONDS", 0.05)
+    times = watch_folder(tmp_path / "build")
+    await anext(times)
+    (tmp_path / "build").mkdir()
+    await anext(times)
+    monkeypatch.setattr(background, "REFRESH_SECONDS", 10 * patience())
+    for _ in range(2):
+        await anext(times)
+    (tmp_path / "build" / CURRENT_LINK).write_text("x")
+    await asyncio.wait_for(anext(times), patience())
+    await times.aclose()
 
 
 @pytest.mark.parametrize(("damage", "status"), [("cut", 200), ("other", 503)])

@@ -7,7 +7,7 @@ import pytest
 
 from edge_api.db.query import Read, read_all
 from edge_api.db.stats_tables import DAILY_FIGURES, OTHER, PAGE_VIEWS
-from edge_api.stats.rows import KEPT_MONTHS
+from edge_api.stats.counter import KEPT_MONTHS
 from tests.edge.conftest import EdgeMaker
 from tests.edge.stats.conftest import CHROME, POST, Counting
 

@@ -10,8 +10,7 @@ import pytest
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, count_rows, read_all
 from edge_api.db.stats_tables import DAILY_FIGURES, OTHER, PAGE_VIEWS
-from edge_api.stats.counter import MAX_HITS, Stats
-from edge_api.stats.visitors import MAX_AGENT_ROWS, MAX_NAMES
+from edge_api.stats.counter import MAX_AGENT_ROWS, MAX_HITS, MAX_NAMES, Stats
 from tests.edge.engines import SQLITE_PREFIX
 from tests.edge.stats.conftest import CHROME, POST, Counting
 from tests.sizes import scaled

@@ -1,6 +1,7 @@
 """Connections that search: nobody waits long for what others ask, or asked and left."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncIterator
 from functools import partial
@@ -20,7 +21,8 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 async def search(tmp_path: Path) -> AsyncIterator[Search]:
     """Return a search over an empty file."""
     connector = partial(sqlite3.connect, tmp_path / "file.db", check_same_thread=False)
-    opened = Search(await Readers.open(connector, READERS, 500))
+    readers = await Readers.open(connector, READERS, 500)
+    opened = Search(readers, os.open(tmp_path / "file.db", os.O_RDONLY | os.O_CREAT))
     try:
         yield opened
     finally:

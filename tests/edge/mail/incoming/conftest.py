@@ -69,8 +69,8 @@ def reading(
     """Return a maker of edges that read the folder of the test again and again."""
     monkeypatch.setenv("SSL_CERT_FILE", str(folder.server.certificate))
     monkeypatch.setattr("edge_api.app.POLL_SECONDS", 0.05)
-    monkeypatch.setattr("edge_api.mail.mailbox.PAUSE", timedelta(milliseconds=20))
-    monkeypatch.setattr("edge_api.mail.mailbox.PAUSE_AFTER_FAULT", timedelta(milliseconds=100))
+    monkeypatch.setattr("edge_api.mail.incoming.PAUSE", timedelta(milliseconds=20))
+    monkeypatch.setattr("edge_api.mail.incoming.PAUSE_AFTER_FAULT", timedelta(milliseconds=100))
 
     @asynccontextmanager
     async def make(**changes: str) -> AsyncIterator[Any]:

@@ -6,10 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from edge_api.auth.actor import new_id, system_clock
-from edge_api.db.message_tables import LEAD_MESSAGES, MAILBOX_STATE
 from edge_api.db.query import Filter, Insert, Order, Read, Store, Update, read_all, where_id
 from edge_api.db.table import Row, Table
-from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.db.tables import EMAIL_SEND_LOG, LEAD_MESSAGES, LEADS, MAILBOX_STATE
 from edge_api.db.types import format_instant
 from tests.patience import patience
 

@@ -9,8 +9,7 @@ import pytest
 from edge_api.auth.actor import system_clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.mail.incoming import IncomingMail
-from edge_api.mail.mailbox import MAX_TURN, MailboxReader
+from edge_api.mail.incoming import MAX_TURN, IncomingMail, MailboxReader
 from edge_api.mail.suppressions import Feedback
 from edge_api.settings import read_settings
 from tests.edge.conftest import SITE_URL

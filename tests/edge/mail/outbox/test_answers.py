@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from edge_api.auth.actor import Actor, new_id
+from edge_api.auth.actor import Actor, new_id, undo
 from edge_api.auth.erasure import Privacy
-from edge_api.auth.undo import undo
 from edge_api.backup.restoration import carry_over
 from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Update, where_id
 from edge_api.db.table import Row
-from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, LEADS
+from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.sessions import OWNER as SIGNED_IN
 from edge_api.mail.answers import MAX_PER_HOUR, MAX_TEXT_LENGTH, UNDO_TIME, Answers
