@@ -17,7 +17,7 @@ from tests.edge.conftest import run_build
 from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.judges.product import ALL_SCOPES, Product
 
-NOW = "2026-11-20T00:00:00Z"
+NOW = "2026-11-30T13:00:00Z"
 """Builds stand still at this instant, so that a run of tomorrow judges the same pages."""
 _REDIRECT = "https://client.example/callback"
 _UNLIMITED = (
