@@ -89,12 +89,14 @@ class Settings:
         read_database, "sqlite:///var/edge.db", "where rows are kept", show=redact_database
     )
     litestream_replica: str | None = _setting(
-        read_replica, None, "where Litestream keeps a copy of the store, always", secret=True
+        read_replica, None, "where Litestream keeps a continuous copy of the store", secret=True
     )
     backup_recipient: tuple[str, ...] = _setting(
         read_recipients, "", "public keys of age that backup --all encrypts for"
     )
-    build_dir: Path = _setting(Path, "build", "the folder of builds; the edge serves its current")
+    build_dir: Path = _setting(
+        Path, "build", "the folder of builds; the edge serves `current` in it"
+    )
     build_url: str | None = _setting(
         read_bucket, None, "the bucket that builds are fetched from into BUILD_DIR"
     )
@@ -144,7 +146,9 @@ class Settings:
         _rate, "30/minute", "requests to the authorization server for one address"
     )
     rate_search: str = _setting(
-        _rate, "300/minute", "searches for one address, each letter of one being typed counted"
+        _rate,
+        "300/minute",
+        "searches for one address; while somebody types, each letter counts as one",
     )
     rate_desk_links: str = _setting(
         _rate,

@@ -194,7 +194,7 @@ COUNTED_BY: Final[Mapping[str, str]] = {
     "leads_attempts": (
         "address, without a credential: leads and requests for access that are sent"
     ),
-    "analyze": "address",
+    "analyze": "address; with a credential, the credential",
     "authenticated": "credential",
     "failed_auth": "address: credentials that are not valid",
     "subscribe": "address, without a credential: subscriptions that are asked for",

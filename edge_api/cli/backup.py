@@ -61,7 +61,8 @@ PARAMS: Final = (
     Option(
         ["--if-sqlite"],
         is_flag=True,
-        help="without --all, for timers: no copy, and no error, of a store in PostgreSQL",
+        help="without --all, for timers: if the store is in PostgreSQL, do nothing "
+        "and report no error",
     ),
     Option(["--passphrase"], is_flag=True, help="with --all: ask for one, and encrypt with it"),
     JSON,

@@ -101,7 +101,8 @@ PARAMS: Final = (
     Option(
         ["--alert"],
         is_flag=True,
-        help="send OWNER_EMAIL and ALERT_URL what the last run found too, and what is over",
+        help="alert OWNER_EMAIL and ALERT_URL to faults that the last run also found, "
+        "and to those that are over",
     ),
     JSON,
 )

@@ -44,7 +44,7 @@ ACTIONS: Actions = {
     "run": ("send queued mail, until SIGTERM or SIGINT ends it", "", ()),
     "list": ("list queued and undeliverable messages", "--json", (JSON,)),
     "retry": (
-        "queue again undeliverable messages, or one",
+        "queue all undeliverable messages again, or one of them",
         "--all",
         (
             _UNDELIVERABLE_ID,

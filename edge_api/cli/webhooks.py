@@ -74,7 +74,7 @@ ACTIONS: Actions = {
         (_ID_PARAM,),
     ),
     "enable": (
-        "enable an endpoint that was disabled because it answered 410",
+        "enable an endpoint that was disabled because it answered 410, or was paused",
         EXAMPLE_ID,
         (_ID_PARAM,),
     ),
@@ -94,9 +94,9 @@ ACTIONS: Actions = {
         ),
     ),
     "retry": (
-        "queue undeliverable events again",
+        "send undeliverable events, and those that wait for a later attempt, now",
         EXAMPLE_ID,
-        (Argument(["id"], required=False, help="of an endpoint (default: all)"),),
+        (Argument(["id"], required=False, help="of an endpoint (default: all that are enabled)"),),
     ),
     "discard": ("delete the undeliverable events of an endpoint", EXAMPLE_ID, (_ID_PARAM,)),
     "test": ("send a test event, and print the result", EXAMPLE_ID, (_ID_PARAM,)),
