@@ -63,7 +63,7 @@ def read_head(path: Path) -> IndexHead:
 def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, Posts]:
     """Read the head and the posts of the index at `path`. Raises BuildRefusal.
 
-    A post whose line has the same bytes is taken from `previous`: it is neither checked nor hashed
+    A post whose line has the same bytes is taken from `previous`: it is neither parsed nor digested
     again, and two builds share its memory.
     """
     known = {entry.document.body: entry for entry in previous}
@@ -89,7 +89,10 @@ def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, P
 
 
 def digest_index(first: bytes, digests: Iterable[bytes]) -> str:
-    """Return the digest of an index, given its first line and the digests of its posts."""
+    """Return the digest of an index: of its first line and of the digests of its posts.
+
+    Each of these has 16 bytes.
+    """
     return sha256(first + b"".join(digests)).hexdigest()
 
 
@@ -327,6 +330,7 @@ class BuildManager:
             files = await asyncio.to_thread(_list_pages, folder, head, posts, known)
             search = await opening
         except BaseException as error:
+            # A failed build still waits for its search, to close it; a cancelled one cancels it.
             if isinstance(error, asyncio.CancelledError):
                 opening.cancel()
             with suppress(asyncio.CancelledError, Exception):

@@ -131,7 +131,7 @@ class Posts:
         """Take sorted entries, current slugs by former ones, and the digest of their index."""
         self.entries, self._renamed = tuple(entries), renamed
         self.digest = digest
-        """SHA-256 of the index that the posts were read from."""
+        """The digest of their index, as `digest_index` returns it."""
         self.full_list = Document(serialize_list(self.entries), cache_control=CACHE_CONTROL)
         """The list of all posts, as an answer to a request without parameters."""
         self._by_slug = MappingProxyType({entry.cursor.slug: entry for entry in entries})

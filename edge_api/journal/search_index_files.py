@@ -237,16 +237,21 @@ async def _open_file(files: IndexFiles, name: str) -> Search | None:
     return None
 
 
+class _TooManyPostsError(Exception):
+    """More posts differ than a thread indexes."""
+
+
 async def _update_file(files: IndexFiles, head: IndexHead, posts: Posts) -> Search | None:
     """Make the index file in a thread and open it; `None` if that is work for a process."""
 
     def read_few(wanted: Container[bytes]) -> Iterator[SearchText]:
         if sum(entry.digest in wanted for entry in posts.entries) > MAX_POSTS_IN_THREAD:
-            raise OverflowError
+            raise _TooManyPostsError
         return posts.texts(wanted)
 
     name, digests = index_id(head.build_id, posts.digest), [each.digest for each in posts.entries]
-    with suppress(Exception):  # whatever it was, a process tries it again, and its error is logged
+    # After too many posts and after any failure, a process tries again, and logs its own failure.
+    with suppress(Exception):
         path = await asyncio.to_thread(files.update, name, digests, read_few, waits=False)
         return await open_index(path)
     return None

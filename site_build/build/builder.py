@@ -123,8 +123,10 @@ class SiteBuild:
         self._targets: dict[str, Target] = {}
         self.neighbours: Mapping[str, Neighbour] = {}
         """What a link to each post shows, by the post's path."""
-        self.add_frames: Callable[[], None]
-        """Makes the frames of the edge's templates; the generator of outputs sets it."""
+        self.add_frames: Callable[[SiteBuild], None]
+        """Makes the frames of a build's edge templates; the generator of outputs sets it."""
+        self.is_revisable: bool
+        """Whether the next build may keep the plan of this one; `make_pages` sets it."""
         with self._cache:
             self._begin(
                 request, select_public(identity, known.content.documents, request.now), known

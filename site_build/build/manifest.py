@@ -196,6 +196,7 @@ def write_manifest(
         query = "SELECT sum, index_stamp, lines FROM head"
         total, *blobs = opened.execute(query).fetchone() or (bytes(_SUM_SIZE),)
         entries = manifest.entries
+        # An unchanged file keeps the very entry, so no entry need be compared by its values.
         stale = [path for path, each in known.items() if entries.get(path) is not each]
         fresh = [each for path, each in entries.items() if known.get(path) is not each]
         query = "DELETE FROM entry WHERE path = ? RETURNING row"
@@ -266,6 +267,7 @@ class OutputFolder:
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
         """Remove files that the build before wrote and this one did not; leave all others alone."""
         before = self._before.entries
+        # An unchanged file keeps the very entry.
         old = [entry for path, entry in before.items() if entry is not entries.get(path)]
         new = [entry for path, entry in entries.items() if entry is not before.get(path)]
         for path in sorted(_list_paths(old) - _list_paths(new)):

@@ -111,7 +111,7 @@ class BuildMemory:
         plan, self.plan = self.plan, None
         known = self.read(request, style.dialect)
         is_last = plan and plan.manifest is known.manifest
-        if plan and is_last and (made := revise(plan, request, identity, style, known)):
+        if plan and is_last and (made := keep_plan(plan, request, identity, style, known)):
             return made
         plan = None  # frees its memory
         return SiteBuild(request, identity, style, known)
@@ -122,7 +122,7 @@ class BuildMemory:
         self._is_output_checked, self.plan = True, build
 
 
-def revise(
+def keep_plan(
     plan: SiteBuild, request: Request, identity: Identity, style: Style, known: KnownContent
 ) -> SiteBuild | None:
     """Return a build that keeps the plan, or None if more than texts has changed since.
@@ -130,16 +130,16 @@ def revise(
     The plan is that of the build whose manifest is `known`; it must not be used again. Raises
     BuildError, and for findings ContentError if `strict`.
     """
-    old, new, before, due = plan.content, known.content, plan.request, plan.report.next_instant
-    same = [replace(style, settings_text="") for style in (plan.style, style)]
+    old, new, due = plan.content, known.content, plan.report.next_instant
     if not (
         plan.is_revisable
-        and same[0] == same[1]
+        # The text of the settings only tells which files are withheld, which is compared below.
+        and replace(plan.style, settings_text=style.settings_text) == style
         and identity == plan.site.identity
         and digest_style(style) == plan.context.common_digest
         and (request.content, request.cache, request.kept_sources)
-        == (before.content, before.cache, before.kept_sources)
-        and before.now <= request.now
+        == (plan.request.content, plan.request.cache, plan.request.kept_sources)
+        and plan.request.now <= request.now
         and (due is None or request.now < due)
         and not (old.held or new.held)
         # Equal documents may have different texts.
@@ -153,6 +153,7 @@ def revise(
     if (
         plan.withheld != find_withheld(new, site, request, style)
         or not (stamp and stamp.fits(f"{request.previous_state / INDEX_FILE}"))
+        # `keep` checks that a file is as the manifest says; the plan keeps no other file.
         or not (known.is_output_checked or all(map(folder.keep, known.manifest.entries.values())))
     ):
         return None
@@ -200,6 +201,7 @@ class RevisedBuild(SiteBuild):
             *(e for e in list_notices(site, self.style.policy, request.now) if e.path == SECURITY),
         ]
         stale = [
+            # A file of the content folder has precedence.
             *(each for each in fresh if type(self._targets[each.path]) is type(each)),
             *(each for each in self._targets.values() if isinstance(each, FileTarget)),
         ]
@@ -214,10 +216,10 @@ class RevisedBuild(SiteBuild):
             for each in self._pages
             if former[each.path].key
         }
-        self._shared = self._digest_shared()
+        self._shared = self._renew_shared_digests()
 
-    def _digest_shared(self) -> dict[object, bytes]:
-        """Return the digests of what pages share, by kind."""
+    def _renew_shared_digests(self) -> dict[object, bytes]:
+        """Return the digests of what pages share, by kind; the context gets a new InputDigest."""
         # A digest of values remembers long lists as they were.
         self.context = replace(self.context, input_digest=InputDigest())
         pages = {self._kinds[e.path]: e for e in self._pages if e.path in self._kinds}
@@ -232,9 +234,9 @@ class RevisedBuild(SiteBuild):
             for page in self._pages
             if isinstance(view := page.own.get("article", page.own.get("page")), Article | Page)
         }
-        changed, before, texts = self._revise_views(views), self._shared, self._edited.keys()
-        self.add_frames()
-        after, former = self._digest_shared(), self._before.entries
+        changed, texts = self._revise_views(views), self._edited.keys()
+        self.add_frames(self)
+        shared, former = self._renew_shared_digests(), self._before.entries
         asked = [
             page
             for page in self._pages
@@ -242,10 +244,12 @@ class RevisedBuild(SiteBuild):
             or not texts.isdisjoint(former[page.path].texts.split("\n"))
             or page.path in changed
             or (changed and page.path not in views)  # a list shows many documents
-            or before[self._kinds[page.path]] != after[self._kinds[page.path]]
+            or self._shared[self._kinds[page.path]] != shared[self._kinds[page.path]]
         ]
         with self._cache:
             self._run(self._reuse_unchanged(asked))
+        # The next build makes these anew.
+        del self._pages, self._kinds, self._shared, self._edited, self._former_related
         super().finish(folder)
 
     def _revise_views(self, views: Mapping[str, Article | Page]) -> set[str]:

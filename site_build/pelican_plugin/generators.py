@@ -6,7 +6,7 @@ square of the number of posts are left out.
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial, partialmethod
+from functools import partialmethod
 from itertools import pairwise
 from pathlib import Path
 from shutil import copyfile
@@ -219,8 +219,8 @@ class Outputs(Generator):  # type: ignore[misc]
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
         """Make the edge's templates and all pages, and hand copies of pages to plugins."""
         build = find_build(self.settings)
-        build.add_frames = partial(self._add_frames, build)
-        build.add_frames()
+        build.add_frames = self._add_frames
+        build.add_frames(build)
         pages = build.make_pages()
         # Plugins get a copy of each page in a separate folder, and may change it there.
         for target in pages if signals.content_written.receivers else ():
@@ -230,7 +230,9 @@ class Outputs(Generator):  # type: ignore[misc]
             signals.content_written.send(str(copy), context=target.list_values())
 
     def _add_frames(self, build: SiteBuild) -> None:
-        """Make the frames of the edge's templates; raises BuildError."""
+        """Make the frames of the edge's templates for the running build; raises BuildError."""
+        # A build that keeps a plan replaces the one before, which nothing may hold any longer.
+        self.settings["BUILD_PRODUCTION"] = self.context["BUILD_PRODUCTION"] = build
         for frame in build.edge_templates.frames:
             template = self.get_template(frame.file.removesuffix(".html"))
             values = {**self.context, "output_file": frame.file}
@@ -298,7 +300,10 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
 
 
 def _make_articles(build: SiteBuild, context: RenderContext) -> list[Article]:
-    """Return each post with its links to other posts, newest first."""
+    """Return each post with its links to other posts, newest first.
+
+    The build gets what these links show as `neighbours`, for builds that keep its plan.
+    """
     site, related = build.site, build.related
     linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
     build.neighbours = linked

@@ -48,6 +48,10 @@ SETTINGS_FILE = Path(_environment.get("PELICAN_SETTINGS") or _found_file).resolv
 OWN_CATALOGUES = SETTINGS_FILE.parent / "locale"
 """The folder of the journal's own catalogues of translations, for any theme."""
 
+_ATTRIBUTES = frozenset(
+    ("template", "document", "settings", "metadata", "author", "authors", "date", "image_set")
+)
+"""The names that only instances of Article have, not the class."""
 DEFAULTS: Mapping[str, Any] = pelican_settings.DEFAULT_CONFIG
 REFUSED: Mapping[str, str] = {
     "READERS": "only Markdown is read",
@@ -245,20 +249,7 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
     if taken := [
         name
         for name in extra
-        if name.lower() in KEYS
-        or hasattr(Article, name)
-        # Only instances of Article have these attributes.
-        or name
-        in {
-            "template",
-            "document",
-            "settings",
-            "metadata",
-            "author",
-            "authors",
-            "date",
-            "image_set",
-        }
+        if name.lower() in KEYS or hasattr(Article, name) or name in _ATTRIBUTES
     ]:
         _refuse("FRONT_MATTER_EXTRA", f"has {taken[0]!r}, a name that is taken; choose another")
     try:

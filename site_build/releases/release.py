@@ -40,6 +40,11 @@ _NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}")
 _STAGING = ".staging-"
 _SPARE = ".spare"
 """A copy of the served build, made of hard links: the next build is made in it."""
+_SECOND_SPARE = ".spare-ahead"
+"""A withdrawn build: it becomes the spare when the next build ahead has taken that.
+
+To delete its files, and to link as many anew, takes longer than a build after an edit.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +68,12 @@ def build(
     """Build the site and point `current` at it, or `next` if it is built ahead of its instant.
 
     Raises ContentError with all findings, BusyError while another build is at work, and BuildError
-    for any other reason; the old build stays served then.
+    for any other reason; the old build stays served then. Without a `memory` nobody is going to
+    build ahead, so a withdrawn build is deleted.
     """
-    memory = memory or BuildMemory()
-    # The garbage collector is on again when the build is served, and searches while nobody waits.
-    with _exclusive(order.output), quiet_pelican():
+    is_watched, memory = memory is not None, memory or BuildMemory()
+    # The garbage collector is on again once the link is replaced, and searches while nobody waits.
+    with _exclusive(order.output, has_second_spare=is_watched), quiet_pelican():
         # The build after one that is made ahead follows the one that is served.
         report = _make(order, replace(memory, plan=None) if is_ahead else memory)
         if is_ahead:
@@ -87,15 +93,20 @@ def serve_prepared(output: Path, build_id: str) -> bool:
     return True
 
 
-def withdraw(output: Path) -> None:
-    """Remove the build that `next` points at; raises BusyError and BuildError."""
-    if (output / NEXT_LINK).is_symlink():
-        with _exclusive(output):
-            (output / NEXT_LINK).unlink()
+def withdraw(output: Path, *, has_second_spare: bool) -> None:
+    """Remove the link `next`; its build is deleted unless another one is going to be built ahead.
+
+    That is made in its folder (`has_second_spare`). Raises BusyError and BuildError.
+    """
+    if (output / NEXT_LINK).is_symlink() or (
+        not has_second_spare and (output / _SECOND_SPARE).exists()
+    ):
+        with _exclusive(output, has_second_spare=has_second_spare):
+            (output / NEXT_LINK).unlink(missing_ok=True)
 
 
 @contextmanager
-def _exclusive(output: Path) -> Iterator[None]:
+def _exclusive(output: Path, *, has_second_spare: bool = True) -> Iterator[None]:
     """Lock the folder of builds, and tidy it at the end; raises BusyError if it is locked."""
     with explain_disk_errors(output):
         output.mkdir(parents=True, exist_ok=True)
@@ -107,7 +118,7 @@ def _exclusive(output: Path) -> Iterator[None]:
                     f"another build is at work in {output}; wait until it has ended", 2
                 ) from None
             yield
-            _prune(output)
+            _prune(output, has_second_spare=has_second_spare)
 
 
 def _make(order: BuildOptions, memory: BuildMemory) -> Report:
@@ -176,21 +187,23 @@ def _point(output: Path, link: str, build_id: str) -> None:
     point_link(output, link, build_id)
 
 
-def _prune(output: Path) -> None:
+def _prune(output: Path, *, has_second_spare: bool) -> None:
     """Remove every build without a link; one that cannot be removed now is removed next time.
 
-    One of them becomes the spare if there is none. The spare is updated to the served build now,
-    while nobody waits.
+    One of them becomes the spare if there is none, and one the second spare. The spare is updated
+    to the served build now, while nobody waits.
     """
     wanted = {_follow(output, link) for link in (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)}
-    spare = output / _SPARE
+    spare, second = output / _SPARE, output / _SECOND_SPARE
     with suppress(OSError):
         for path in output.iterdir():
-            if _NAME.fullmatch(path.name) and path.name not in wanted:
-                if spare.exists():
+            if path == second or (_NAME.fullmatch(path.name) and path.name not in wanted):
+                if not spare.exists():
+                    path.rename(spare)
+                elif not has_second_spare or (second.exists() and path != second):
                     shutil.rmtree(path, ignore_errors=True)
                 else:
-                    path.rename(spare)
+                    path.rename(second)  # does nothing if it is the second spare
         prune_sources(output / KEPT_FOLDER, (output / each for each in wanted if each))
         list_shares(output, datetime.now(UTC))  # it deletes expired ones
         if current := _follow(output, CURRENT_LINK):

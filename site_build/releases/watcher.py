@@ -95,6 +95,9 @@ _STEP_MS = 200
 
 _CHECK_INTERVAL = timedelta(minutes=10)
 """The time between two checks of every file."""
+_QUIET, _SOON = timedelta(seconds=5), timedelta(minutes=1)
+"""The time from a build after a change to the build ahead, which the next change would wait for,
+and the time before an instant in which its build is made at once."""
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -124,6 +127,8 @@ class Watcher:
         self._is_stale = True
         self._next_instant: datetime | None = None
         """The instant at which the next scheduled post or page appears."""
+        self._built_at = datetime.min.replace(tzinfo=UTC)
+        """The instant of the last build after a change."""
         self._prepared: Report | None = None
         """The release that was prepared for that instant."""
         self._resume_at: datetime | None = None
@@ -189,7 +194,12 @@ class Watcher:
                 self._next_instant = report.next_instant
                 return ReleaseEvent("served", report)
             return self._build(now)  # Somebody has removed the prepared release.
-        if self._next_instant and self._prepared is None:
+        if (
+            self._next_instant
+            and self._prepared is None
+            # A clock may be set back to before `_built_at`.
+            and not self._built_at <= now < min(self._built_at + _QUIET, self._next_instant - _SOON)
+        ):
             self._prepared = build(
                 replace(self._options, now=self._next_instant), self._memory, is_ahead=True
             )
@@ -199,15 +209,15 @@ class Watcher:
     def _build(self, now: datetime) -> ReleaseEvent:
         report = build(replace(self._options, now=now), self._memory)
         self._is_stale = False
+        self._built_at, self._next_instant = now, report.next_instant
         self._withdraw()
-        self._next_instant = report.next_instant
         return ReleaseEvent("served", report)
 
     def _withdraw(self) -> None:
         """Remove the prepared release: it may have texts that were removed since."""
         self._prepared = None
         with suppress(BuildError):
-            withdraw(self._options.output)
+            withdraw(self._options.output, has_second_spare=bool(self._next_instant))
 
 
 def watch_and_publish(

@@ -64,6 +64,10 @@ class Watchman:
             self.publisher.act(now)
         return [each.kind for each in self.news[before:]]
 
+    def settle(self, now: datetime) -> list[str]:
+        """Act, and once more when it is quiet enough for a build ahead."""
+        return self.act(now) + self.act(now + 5 * SECOND)
+
     def edit(self) -> None:
         """Report what has changed in the content, as the watch does."""
         seen, self._seen = self._seen, self._look()
@@ -87,7 +91,7 @@ def watchman(bench: Workbench) -> Watchman:
 
 def test_the_next_edition_is_made_ahead(watchman: Watchman) -> None:
     """The scheduled post's edition is ready long before, and nothing of it is served."""
-    assert watchman.act(DAWN) == ["served", "prepared"]
+    assert watchman.settle(DAWN) == ["served", "prepared"]
 
     prepared = watchman.news[-1]
     assert prepared.report
@@ -98,7 +102,7 @@ def test_the_next_edition_is_made_ahead(watchman: Watchman) -> None:
 
 def test_the_edition_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
     """A moment before nothing happens; at the instant the prepared edition is served as it is."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     ahead = (watchman.bench.output / "next").resolve()
     made = take(ahead)
 
@@ -114,9 +118,9 @@ def test_the_edition_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
 def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
     """After one instant the next one is prepared for."""
     watchman.bench.post("even-later", "2026-07-01")
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
 
-    assert watchman.act(DUE) == ["served", "prepared"]
+    assert watchman.settle(DUE) == ["served", "prepared"]
     assert not watchman.shows("even-later")
     assert watchman.act(datetime(2026, 7, 1, tzinfo=UTC)) == ["served"]
     assert watchman.shows("even-later")
@@ -126,7 +130,7 @@ def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
 def test_instants_that_were_slept_through_are_caught_up(watchman: Watchman) -> None:
     """After several instants have passed, all their posts are served."""
     watchman.bench.post("even-later", "2026-07-01")
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
 
     watchman.act(datetime(2026, 8, 1, tzinfo=UTC))
 
@@ -136,19 +140,71 @@ def test_instants_that_were_slept_through_are_caught_up(watchman: Watchman) -> N
 
 def test_a_change_is_built_and_prepared_for(watchman: Watchman) -> None:
     """An edit shows in what is served and in what is served next."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     watchman.bench.post("fresh")
     watchman.edit()
 
-    assert watchman.act(DAWN) == ["served", "prepared"]
+    assert watchman.settle(DAWN) == ["served", "prepared"]
     assert watchman.shows("fresh")
     watchman.act(DUE)
     assert watchman.shows("fresh")
 
 
+def test_no_change_waits_for_a_build_ahead(watchman: Watchman) -> None:
+    """It is made after five seconds without a build, in the folder of one before."""
+    output = watchman.bench.output
+    watchman.settle(DAWN)
+    withdrawn = (output / "next").resolve()
+    for second in (0, 4, 8):
+        watchman.bench.post(f"fresh-{second}")
+        watchman.edit()
+        assert watchman.act(DAWN + second * SECOND) == ["served"]
+        assert not (output / "next").is_symlink()
+        assert not withdrawn.exists()
+        spares = {each.stat().st_ino for each in output.glob(".spare*")}
+        assert len(spares) == 2
+
+    assert watchman.act(DAWN + 12 * SECOND) == []
+    assert watchman.act(DAWN + 13 * SECOND) == ["prepared"]
+    assert not (output / ".spare-ahead").exists()
+    assert {(output / each).stat().st_ino for each in (".spare", "next")} == spares
+    assert watchman.act(DUE) == ["served"]
+    assert watchman.shows("veiled-later")
+    assert watchman.shows("fresh-8")
+
+
+def test_the_last_minute_before_an_instant_makes_its_build_at_once(watchman: Watchman) -> None:
+    """Also after a change; and if the clock is set back."""
+    assert watchman.act(DUE - 61 * SECOND) == ["served"]
+    assert watchman.act(DUE - 60 * SECOND) == ["prepared"]
+    watchman.edit()
+    assert watchman.act(DUE - 30 * SECOND) == ["served", "prepared"]
+    watchman.edit()
+    assert watchman.act(DAWN) == ["served"]
+    assert watchman.act(DAWN - SECOND) == ["prepared"]
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_withdrawn_build_is_deleted_if_none_follows(watchman: Watchman, *, by_hand: bool) -> None:
+    """When nothing is scheduled any more, and by a build without a watcher."""
+    watchman.settle(DAWN)
+    watchman.bench.post("fresh")
+    watchman.edit()
+    watchman.act(DAWN)
+    assert (watchman.bench.output / ".spare-ahead").is_dir()
+
+    if by_hand:
+        watchman.bench.build("2026-05-02T00:00:00Z")
+    else:
+        (watchman.bench.content / "posts" / "later.md").unlink()
+        watchman.edit()
+        assert watchman.settle(DAWN) == ["served"]
+    assert not (watchman.bench.output / ".spare-ahead").exists()
+
+
 def test_nothing_is_built_without_a_change(watchman: Watchman) -> None:
     """Between changes and instants no build is made."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
 
     assert watchman.act(DAWN + timedelta(days=1), times=9) == []
 
@@ -156,7 +212,7 @@ def test_nothing_is_built_without_a_change(watchman: Watchman) -> None:
 def test_bad_content_leaves_what_a_strict_watcher_serves(bench: Workbench) -> None:
     """The findings are reported once, the old edition stays, and the fixed content is built."""
     watchman = Watchman(bench, strict=True)
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     served = watchman.served
     bad = watchman.bench.write("posts/bad.md", "no front matter")
     watchman.edit()
@@ -168,14 +224,14 @@ def test_bad_content_leaves_what_a_strict_watcher_serves(bench: Workbench) -> No
     assert watchman.served == served
     bad.unlink()
     watchman.edit()
-    assert watchman.act(DAWN) == ["served", "prepared"]
+    assert watchman.settle(DAWN) == ["served", "prepared"]
 
 
 def test_an_error_nobody_foresaw_leaves_the_watcher_running(
     watchman: Watchman, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The edition stays, the error is reported with its trace, and a change is built again."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     served = watchman.served
     watchman.bench.post("fresh")
     watchman.edit()
@@ -189,7 +245,7 @@ def test_an_error_nobody_foresaw_leaves_the_watcher_running(
     assert watchman.served == served
     assert "KeyError('a fault of ours')" in watchman.publisher.failure
     assert "Traceback" in capfd.readouterr().err
-    assert watchman.act(DAWN + 31 * SECOND) == ["served", "prepared"]
+    assert watchman.settle(DAWN + 31 * SECOND) == ["served", "prepared"]
     assert watchman.shows("fresh")
 
 
@@ -199,11 +255,11 @@ def test_a_prepared_edition_is_withdrawn_when_content_is_bad(
 ) -> None:
     """An author who reschedules a post amid other faults does not see it published."""
     watchman = Watchman(bench, strict=strict)
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     watchman.bench.write("posts/bad.md", "no front matter")
     (watchman.bench.content / "posts" / "later.md").unlink()
     watchman.edit()
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
 
     assert watchman.act(DUE) == []
     assert not watchman.shows("veiled-later")
@@ -212,7 +268,7 @@ def test_a_prepared_edition_is_withdrawn_when_content_is_bad(
 
 def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> None:
     """After it was removed, the post still appears at its instant."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     (watchman.bench.output / "next").unlink()
 
     assert watchman.act(DUE) == ["served"]
@@ -221,7 +277,7 @@ def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> No
 
 def test_an_edition_that_another_publisher_prepared_is_not_served(watchman: Watchman) -> None:
     """Not even for the moment until this one has built its own."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     served = watchman.served
     order = replace(watchman.bench.order(), now=DUE, site_url="https://other.test")
     other = build(order, is_ahead=True)
@@ -233,7 +289,7 @@ def test_an_edition_that_another_publisher_prepared_is_not_served(watchman: Watc
 
 def test_a_build_by_hand_only_delays(watchman: Watchman) -> None:
     """While another build holds the folder nothing is lost, neither a change nor an instant."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     watchman.bench.post("fresh")
     watchman.edit()
     with (watchman.bench.output / ".lock").open("ab") as lock:
@@ -248,7 +304,7 @@ def test_a_build_by_hand_only_delays(watchman: Watchman) -> None:
 @pytest.mark.size("ci")
 def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
     """Clearing up after a build does not take the edition that waits."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     for day in (2, 3, 4):
         watchman.bench.build(f"2026-05-0{day}T00:00:00Z")
 
@@ -260,7 +316,7 @@ def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
 def test_bad_content_is_tried_again_at_the_known_instant(bench: Workbench) -> None:
     """At that instant broken content is refused again, which is not reported a second time."""
     watchman = Watchman(bench, strict=True)
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     bad = watchman.bench.write("posts/bad.md", "no front matter")
     watchman.edit()
     assert watchman.act(DAWN) == ["refused"]
@@ -289,14 +345,14 @@ def test_a_refusal_that_time_cures_is_tried_again_at_that_instant(empty_bench: W
 @pytest.mark.size("ci")
 def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) -> None:
     """Every ten minutes; what is scheduled is prepared for then, and appears at its instant."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     bad = watchman.bench.write("posts/bad.md", "no front matter")
     watchman.edit()
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     bad.unlink()
 
     assert watchman.act(DAWN + 599 * SECOND) == []
-    assert watchman.act(DAWN + 600 * SECOND) == ["served", "prepared"]
+    assert watchman.settle(DAWN + 600 * SECOND) == ["served", "prepared"]
     assert watchman.act(DUE) == ["served"]
     assert watchman.shows("veiled-later")
 
@@ -304,7 +360,7 @@ def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) 
 @pytest.mark.parametrize("part", ["current", "build", "site"])
 def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: str) -> None:
     """At the next glance, beside bad content too."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     if part == "current":
         (watchman.bench.output / "current").unlink()
     else:
@@ -316,7 +372,7 @@ def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: s
 
     watchman.bench.write("posts/bad.md", "no front matter")
     watchman.edit()
-    assert watchman.act(DAWN + SECOND) == ["served", "prepared"]
+    assert watchman.settle(DAWN + SECOND) == ["served", "prepared"]
     shutil.rmtree(watchman.served)
     assert watchman.act(DAWN + 2 * SECOND)[0] == "served"
 
@@ -325,7 +381,7 @@ def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchma
     """Readers keep the file that such a link replaces."""
     (secret := watchman.bench.output.with_name("secret.txt")).write_text("secret")
     notes = watchman.bench.write("images/notes.txt", "public")
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     notes.unlink()
     notes.symlink_to(secret)
     watchman.publisher.note_changes([str(notes.absolute())])
@@ -346,13 +402,13 @@ def test_content_that_a_look_cannot_read_is_refused(
     def fail(*_: object) -> None:
         raise BuildError("Input/output error")
 
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     with monkeypatch.context() as patch:
         patch.setattr(library, "list_folder", fail)
         assert watchman.act(DAWN + 600 * SECOND) == ["refused"]
         assert "Input/output error" in watchman.publisher.failure
 
-    assert watchman.act(DAWN + 630 * SECOND) == ["served", "prepared"]
+    assert watchman.settle(DAWN + 630 * SECOND) == ["served", "prepared"]
 
 
 def block(watchman: Watchman, link: str) -> Path:
@@ -375,12 +431,12 @@ def test_failures_not_caused_by_content_are_tried_again(watchman: Watchman) -> N
     assert watchman.act(DAWN + 30 * SECOND) == []
     place.rmdir()
     assert watchman.act(DAWN + 59 * SECOND) == []
-    assert watchman.act(DAWN + 60 * SECOND) == ["served", "prepared"]
+    assert watchman.settle(DAWN + 60 * SECOND) == ["served", "prepared"]
 
 
 def test_a_full_disk_at_the_manifest_is_reported_and_tried_again(watchman: Watchman) -> None:
     """A limit of the process lets every file be written but that one, which grows by each page."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     size = (watchman.served / "manifest.sqlite").stat().st_size
     for number in range(60):
         watchman.bench.post(f"p-{number}", tags="[many]")
@@ -396,7 +452,7 @@ def test_a_full_disk_at_the_manifest_is_reported_and_tried_again(watchman: Watch
     refused = watchman.news[-1]
     assert refused.error
     assert isinstance(refused.error.__cause__, sqlite3.Error)
-    assert watchman.act(DAWN + 30 * SECOND) == ["served", "prepared"]
+    assert watchman.settle(DAWN + 30 * SECOND) == ["served", "prepared"]
     assert watchman.shows("p-59")
 
 
@@ -415,10 +471,10 @@ def test_a_scheduled_post_outlives_a_build_that_was_stopped(watchman: Watchman) 
 def test_a_change_ends_the_pause(watchman: Watchman) -> None:
     """After a change the build is tried at once."""
     place = block(watchman, "current")
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     place.rmdir()
     watchman.edit()
-    assert watchman.act(DAWN) == ["served", "prepared"]
+    assert watchman.settle(DAWN) == ["served", "prepared"]
 
 
 @pytest.mark.size("ci")
@@ -450,7 +506,7 @@ def test_each_error_is_reported_once_until_a_build_succeeds(bench: Workbench) ->
     assert "current is a folder" in watchman.publisher.failure
     place.rmdir()
     watchman.edit()
-    assert watchman.act(DAWN) == ["served", "prepared"]
+    assert watchman.settle(DAWN) == ["served", "prepared"]
     assert watchman.publisher.failure == ""
     block(watchman, "current")
     watchman.edit()
@@ -459,7 +515,7 @@ def test_each_error_is_reported_once_until_a_build_succeeds(bench: Workbench) ->
 
 def test_nothing_taken_back_appears_while_builds_are_stopped(watchman: Watchman) -> None:
     """An edition prepared before a change is not served while the change cannot be built."""
-    watchman.act(DAWN)
+    watchman.settle(DAWN)
     block(watchman, "current")
     (watchman.bench.content / "posts" / "later.md").unlink()
     watchman.edit()

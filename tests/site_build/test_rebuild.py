@@ -1,5 +1,6 @@
 """Building again: the same bytes whatever the way, and only what changed is made anew."""
 
+import gc
 import random
 import re
 import shutil
@@ -7,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from weakref import ref
 
 import pytest
 from jinja2 import Environment
@@ -337,6 +339,30 @@ def test_a_plan_is_kept_for_texts_alone(bench: Workbench, tmp_path: Path) -> Non
     new = (bench.output / "current").resolve()
     other = Workbench(bench.content, tmp_path / "elsewhere").build("2026-06-02T00:00:00Z")
     assert differ(new, other) == []
+
+
+def test_each_kind_of_text_edit_keeps_the_plan(bench: Workbench, tmp_path: Path) -> None:
+    """A footnote, a link, a hidden post, a page; and nothing holds the first build any longer."""
+    memory, folder = PlanMemory(), bench.content.absolute()
+    first = folder / "posts" / "first.md"
+    hidden = bench.post("unlisted", status="hidden")
+    page = bench.write("pages/colophon.md", "---\ntitle: Colophon\n---\n\nOn type.\n")
+    memory.build(bench)
+    former = ref(memory.plan)
+    edits = (
+        (first, "A note.[^1]\n\n[^1]: Below."),
+        (first, "See [the second](second.md)."),
+        (hidden, "More words."),
+        (page, "And on paper."),
+    )
+    for kept, (path, text) in enumerate(edits, start=1):
+        path.write_text(f"{path.read_text('utf-8')}\n{text}\n", "utf-8")
+        memory.note([str(path.absolute())])
+        assert memory.build(bench) == kept, text
+    new = (bench.output / "current").resolve()
+    assert differ(new, build_elsewhere(bench, tmp_path)) == []
+    gc.collect()
+    assert former() is None
 
 
 def test_a_plan_is_not_kept_over_a_failure_or_another_build(

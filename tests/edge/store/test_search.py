@@ -2,12 +2,14 @@
 
 # ruff: noqa: ASYNC240  a test has its event loop to itself
 
+import asyncio
 import sqlite3
 import string
 import tempfile
 from collections.abc import AsyncIterator, Container, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from edge_api.db.fts.fts_query import MATCH_END, MATCH_START, MAX_TERMS, has_word, make_fts_query
 from edge_api.db.fts.index import (
     MAX_SNIPPET_LENGTH,
+    READERS,
     Search,
     build_index,
     open_index,
@@ -589,3 +592,37 @@ async def test_an_index_may_be_renewed_again_and_again(tmp_path: Path) -> None:
     assert await renewed.find("same title", 200) == await new.find("same title", 200)
     await renewed.close()
     await new.close()
+
+
+def count_deleted() -> int:
+    """Return how many descriptors of deleted search indexes this process has."""
+    found = 0
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one of this list
+            found += str(each.readlink()).endswith("posts.db (deleted)")
+    return found
+
+
+async def test_a_search_whose_close_is_cancelled_keeps_no_file_open() -> None:
+    """The descriptor of the deleted index is closed though a read is still under way."""
+    search = await open_search(POSTS)
+    begun, may_end = Event(), Event()
+
+    def wait(_: sqlite3.Connection) -> None:
+        begun.set()
+        may_end.wait(30)
+
+    before = count_deleted()
+    reading = asyncio.create_task(search.call(wait))
+    await asyncio.to_thread(begun.wait, 30)
+    ending = asyncio.create_task(search.close())
+    await asyncio.sleep(0)
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    may_end.set()
+    await asyncio.gather(reading, return_exceptions=True)
+    await search.close()
+
+    # The readers' connections are closed, too.
+    assert count_deleted() == before - READERS - 1
