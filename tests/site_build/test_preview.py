@@ -123,7 +123,7 @@ def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
             (
                 b"---\ntitle: A\nslug: first-light\ndate: 2026-02-30\n---\n",
                 "first.md:4:7",
-                "calendar",
+                "is not a date",
             ),
             (b"---\ntitle: A\xff\n---\n", "posts/first.md:2:9", "save the file as UTF-8"),
             (b"", "posts/first.md:1:1", "the file is empty"),
