@@ -15,8 +15,9 @@ from edge_api.db.table import Row
 from edge_api.mail.dispatcher import make_mail_service
 from edge_api.mail.incoming import MAX_OCTETS, IncomingMail
 from edge_api.mail.messages import MESSAGE_TYPES
+from edge_api.mail.outbox_admin import OutboxAdmin
 from edge_api.mail.preparation import site_title
-from edge_api.mail.queue import NO_RELAY, OutboxAdmin
+from edge_api.mail.queue import NO_RELAY
 from edge_api.mail.sample_message import open_templates, sample_message
 from edge_api.mail.suppressions import Feedback
 from edge_api.open_store import command_store

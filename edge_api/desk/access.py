@@ -39,7 +39,8 @@ from edge_api.desk.screens import (
 )
 from edge_api.desk.sessions import OWNER, Sessions
 from edge_api.mail.messages import KEY_NOTICE
-from edge_api.mail.queue import Outbox, OutboxAdmin
+from edge_api.mail.outbox_admin import OutboxAdmin
+from edge_api.mail.queue import Outbox
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import OperationResult
 from edge_api.schema.credentials import (

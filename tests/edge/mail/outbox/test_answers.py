@@ -18,7 +18,7 @@ from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, LEAD_MESSAGES, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.sessions import OWNER as SIGNED_IN
 from edge_api.mail.answers import MAX_PER_HOUR, MAX_TEXT_LENGTH, UNDO_TIME, Answers
-from edge_api.mail.queue import OutboxAdmin
+from edge_api.mail.outbox_admin import OutboxAdmin
 from edge_api.mail.suppressions import EmailEvent, Feedback
 from tests.edge.edge_process import until
 from tests.edge.engines import SQLITE_PREFIX, Opener, open_store

@@ -7,7 +7,7 @@ import pytest
 from edge_api import outbox as outbox_module
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.mail.queue import OutboxAdmin
+from edge_api.mail.outbox_admin import OutboxAdmin
 from tests.edge.edge_process import until
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay

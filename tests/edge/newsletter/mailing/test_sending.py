@@ -13,7 +13,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter
 from edge_api.db.tables import EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
-from edge_api.mail.queue import OutboxAdmin
+from edge_api.mail.outbox_admin import OutboxAdmin
 from edge_api.newsletter.sending import Letters
 from edge_api.newsletter.subscribers import Subscribers
 from tests.edge.engines import Opener
