@@ -70,7 +70,7 @@ def test_a_client_may_sign(run: Run, tmp_path: Path) -> None:
     [
         (("--redirect-uri", "http://elsewhere.example/"), "must be https"),
         (("--scopes", "everything"), "there is no scope"),
-        (("--scopes", "posts:publish leads:read"), "one more choice, publish-with-enquiries"),
+        (("--scopes", "posts:publish leads:read"), "also needs publish-with-enquiries"),
         (("--auth", "none"), "must authenticate"),
         (("--auth", "private_key_jwt"), "public keys"),
         (("--auth", "private_key_jwt", "--jwks", "nowhere.json"), "cannot be read"),
