@@ -73,10 +73,15 @@ class Repository:
             raise Refused("unavailable", _explain(error)) from error
         if kind != "sha1":
             raise Refused("unavailable", f"the repository has {kind} names; sha1 is known")
-        with suppress(subprocess.CalledProcessError):
-            _git(Path(top), "check-ignore", "--quiet", "--", os.fspath(content))
-            return None  # git ignores the folder
-        return cls(Path(top), Path(git_dir))
+        # This command takes every path literally, and refuses the setting that says so.
+        asked = ("check-ignore", "--quiet", "--", os.fspath(content))
+        try:
+            _git(Path(top), *asked, more={"GIT_LITERAL_PATHSPECS": "0"})
+        except subprocess.CalledProcessError as error:
+            if error.returncode == 1:  # git does not ignore the folder
+                return cls(Path(top), Path(git_dir))
+            raise Refused("unavailable", _explain(error)) from error
+        return None
 
     def git(
         self,

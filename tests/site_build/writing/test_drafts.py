@@ -1,5 +1,7 @@
 """Drafts of credentials: they are kept apart, and change nothing that readers see."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.site_build.writing.conftest import PUBLISHED, Journal
@@ -27,6 +29,20 @@ def test_a_draft_of_the_owner_is_in_the_content(journal: Journal) -> None:
     """The desk saves into the folder itself."""
     assert journal.ask("save", "", markdown=DRAFT).refusal == ""
     assert "status: draft" in journal.read("posts/two-winters.md")
+
+
+def test_a_journal_that_git_ignores_is_a_plain_folder(tmp_path: Path) -> None:
+    """As the demonstration is in a clone of this project: nothing of it is committed there."""
+    around = Journal(tmp_path, has_git=True)
+    (tmp_path / ".gitignore").write_text("/demo*/\n")
+    before = around.git("rev-parse", "HEAD")
+    journal = Journal(tmp_path / "demo[1]", has_git=False)
+
+    saved = journal.ask("save", "", markdown=DRAFT)
+    published = journal.ask("publish", "", slug="two-winters", base=saved.version)
+    assert (saved.refusal, published.refusal) == ("", "")
+    assert "status: draft" not in journal.read("posts/two-winters.md")
+    assert around.git("rev-parse", "HEAD") == before
 
 
 def test_a_change_names_the_version_that_was_read(journal: Journal) -> None:
