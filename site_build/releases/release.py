@@ -41,7 +41,7 @@ _STAGING = ".staging-"
 _SPARE = ".spare"
 """A copy of the served build, made of hard links: the next build is made in it."""
 _SECOND_SPARE = ".spare-ahead"
-"""A withdrawn build: it becomes the spare when the next build ahead has taken that.
+"""A second folder for builds: it becomes the spare when a build ahead has taken that.
 
 To delete its files, and to link as many anew, takes longer than a build after an edit.
 """
@@ -73,7 +73,7 @@ def build(
     """
     is_watched, memory = memory is not None, memory or BuildMemory()
     # The garbage collector is on again once the link is replaced, and searches while nobody waits.
-    with _exclusive(order.output, has_second_spare=is_watched), quiet_pelican():
+    with _exclusive(order.output, keeps_second_spare=is_watched), quiet_pelican():
         # The build after one that is made ahead follows the one that is served.
         report = _make(order, replace(memory, plan=None) if is_ahead else memory)
         if is_ahead:
@@ -83,9 +83,13 @@ def build(
     return report
 
 
-def serve_prepared(output: Path, build_id: str) -> bool:
-    """Point `current` at this build if `next` points at it; return whether it does."""
-    with _exclusive(output):
+def serve_prepared(output: Path, build_id: str, *, keeps_second_spare: bool) -> bool:
+    """Point `current` at this build if `next` points at it; return whether it does.
+
+    An old build is kept as the second spare if another one is going to be built ahead
+    (`keeps_second_spare`). Raises BusyError and BuildError.
+    """
+    with _exclusive(output, keeps_second_spare=keeps_second_spare):
         if _follow(output, NEXT_LINK) != build_id:
             return False
         _serve(output, build_id)
@@ -93,20 +97,20 @@ def serve_prepared(output: Path, build_id: str) -> bool:
     return True
 
 
-def withdraw(output: Path, *, has_second_spare: bool) -> None:
+def withdraw(output: Path, *, keeps_second_spare: bool) -> None:
     """Remove the link `next`; its build is deleted unless another one is going to be built ahead.
 
-    That is made in its folder (`has_second_spare`). Raises BusyError and BuildError.
+    That is made in its folder (`keeps_second_spare`). Raises BusyError and BuildError.
     """
     if (output / NEXT_LINK).is_symlink() or (
-        not has_second_spare and (output / _SECOND_SPARE).exists()
+        not keeps_second_spare and (output / _SECOND_SPARE).exists()
     ):
-        with _exclusive(output, has_second_spare=has_second_spare):
+        with _exclusive(output, keeps_second_spare=keeps_second_spare):
             (output / NEXT_LINK).unlink(missing_ok=True)
 
 
 @contextmanager
-def _exclusive(output: Path, *, has_second_spare: bool = True) -> Iterator[None]:
+def _exclusive(output: Path, *, keeps_second_spare: bool) -> Iterator[None]:
     """Lock the folder of builds, and tidy it at the end; raises BusyError if it is locked."""
     with explain_disk_errors(output):
         output.mkdir(parents=True, exist_ok=True)
@@ -118,7 +122,7 @@ def _exclusive(output: Path, *, has_second_spare: bool = True) -> Iterator[None]
                     f"another build is at work in {output}; wait until it has ended", 2
                 ) from None
             yield
-            _prune(output, has_second_spare=has_second_spare)
+            _prune(output, keeps_second_spare=keeps_second_spare)
 
 
 def _make(order: BuildOptions, memory: BuildMemory) -> Report:
@@ -187,7 +191,7 @@ def _point(output: Path, link: str, build_id: str) -> None:
     point_link(output, link, build_id)
 
 
-def _prune(output: Path, *, has_second_spare: bool) -> None:
+def _prune(output: Path, *, keeps_second_spare: bool) -> None:
     """Remove every build without a link; one that cannot be removed now is removed next time.
 
     One of them becomes the spare if there is none, and one the second spare. The spare is updated
@@ -200,7 +204,7 @@ def _prune(output: Path, *, has_second_spare: bool) -> None:
             if path == second or (_NAME.fullmatch(path.name) and path.name not in wanted):
                 if not spare.exists():
                     path.rename(spare)
-                elif not has_second_spare or (second.exists() and path != second):
+                elif not keeps_second_spare or (second.exists() and path != second):
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     path.rename(second)  # does nothing if it is the second spare

@@ -96,8 +96,8 @@ _STEP_MS = 200
 _CHECK_INTERVAL = timedelta(minutes=10)
 """The time between two checks of every file."""
 _QUIET, _SOON = timedelta(seconds=5), timedelta(minutes=1)
-"""The time from a build after a change to the build ahead, which the next change would wait for,
-and the time before an instant in which its build is made at once."""
+"""The time from the end of a build after a change to the build ahead, which the next change would
+wait for, and the time before an instant in which its build is made at once."""
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -127,8 +127,8 @@ class Watcher:
         self._is_stale = True
         self._next_instant: datetime | None = None
         """The instant at which the next scheduled post or page appears."""
-        self._built_at = datetime.min.replace(tzinfo=UTC)
-        """The instant of the last build after a change."""
+        self._built_at = self._quiet_until = datetime.min.replace(tzinfo=UTC)
+        """The instant of the last build after a change, and that until which none is made ahead."""
         self._prepared: Report | None = None
         """The release that was prepared for that instant."""
         self._resume_at: datetime | None = None
@@ -168,7 +168,8 @@ class Watcher:
                 error = BuildError(f"an unexpected error, which is ours: {failure!r}")
                 self._memory = BuildMemory()  # it may hold half of a build
             if self._is_stale:
-                self._withdraw()
+                with suppress(BusyError):
+                    self._withdraw()
             # The pause ends at the next scheduled instant at the latest: then a build may succeed.
             due = self._next_instant if self._next_instant and self._next_instant > now else _NEVER
             self._resume_at = min(due, now + timedelta(seconds=30))
@@ -189,8 +190,13 @@ class Watcher:
         if self._is_stale or not (self._options.output / CURRENT_LINK / SITE_FOLDER).is_dir():
             return self._build(now)  # The served build may have been deleted.
         if self._next_instant and self._next_instant <= now:
-            if self._prepared and serve_prepared(self._options.output, self._prepared.build_id):
-                report, self._prepared = self._prepared, None
+            report = self._prepared
+            if report and serve_prepared(
+                self._options.output,
+                report.build_id,
+                keeps_second_spare=bool(report.next_instant),
+            ):
+                self._prepared = None
                 self._next_instant = report.next_instant
                 return ReleaseEvent("served", report)
             return self._build(now)  # Somebody has removed the prepared release.
@@ -198,7 +204,7 @@ class Watcher:
             self._next_instant
             and self._prepared is None
             # A clock may be set back to before `_built_at`.
-            and not self._built_at <= now < min(self._built_at + _QUIET, self._next_instant - _SOON)
+            and not self._built_at <= now < min(self._quiet_until, self._next_instant - _SOON)
         ):
             self._prepared = build(
                 replace(self._options, now=self._next_instant), self._memory, is_ahead=True
@@ -207,17 +213,26 @@ class Watcher:
         return None
 
     def _build(self, now: datetime) -> ReleaseEvent:
+        began = time.monotonic()
         report = build(replace(self._options, now=now), self._memory)
-        self._is_stale = False
         self._built_at, self._next_instant = now, report.next_instant
-        self._withdraw()
+        self._quiet_until = now + timedelta(seconds=time.monotonic() - began) + _QUIET
+        self._withdraw()  # if another build is at work, all of this is done again
+        self._is_stale = False
         return ReleaseEvent("served", report)
 
     def _withdraw(self) -> None:
-        """Remove the prepared release: it may have texts that were removed since."""
+        """Remove the prepared release: it may have texts that were removed since.
+
+        Raises BusyError.
+        """
         self._prepared = None
-        with suppress(BuildError):
-            withdraw(self._options.output, has_second_spare=bool(self._next_instant))
+        try:
+            withdraw(self._options.output, keeps_second_spare=bool(self._next_instant))
+        except BusyError:
+            raise
+        except BuildError:
+            pass  # the next build reports it
 
 
 def watch_and_publish(

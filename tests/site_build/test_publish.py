@@ -10,18 +10,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from edge_api.schema.heartbeat import Heartbeat
-from edge_api.schema.index import HELD_FILE
+from edge_api.schema.index import BUILD_LOCK, HELD_FILE
 from edge_api.schema.installed_code import InstalledCode
 from site_build.content import library
 from site_build.errors import BuildError, ContentError
+from site_build.progress import Report
 from site_build.releases import watcher
 from site_build.releases.release import build
 from site_build.releases.watcher import (
@@ -66,7 +70,7 @@ class Watchman:
 
     def settle(self, now: datetime) -> list[str]:
         """Act, and once more when it is quiet enough for a build ahead."""
-        return self.act(now) + self.act(now + 5 * SECOND)
+        return self.act(now) + self.act(now + 60 * SECOND)
 
     def edit(self) -> None:
         """Report what has changed in the content, as the watch does."""
@@ -165,7 +169,7 @@ def test_no_change_waits_for_a_build_ahead(watchman: Watchman) -> None:
         assert len(spares) == 2
 
     assert watchman.act(DAWN + 12 * SECOND) == []
-    assert watchman.act(DAWN + 13 * SECOND) == ["prepared"]
+    assert watchman.act(DAWN + 60 * SECOND) == ["prepared"]
     assert not (output / ".spare-ahead").exists()
     assert {(output / each).stat().st_ino for each in (".spare", "next")} == spares
     assert watchman.act(DUE) == ["served"]
@@ -200,6 +204,59 @@ def test_a_withdrawn_build_is_deleted_if_none_follows(watchman: Watchman, *, by_
         watchman.edit()
         assert watchman.settle(DAWN) == ["served"]
     assert not (watchman.bench.output / ".spare-ahead").exists()
+
+
+def test_a_second_spare_ends_with_the_last_instant(watchman: Watchman) -> None:
+    """When the last scheduled post appears, nothing of removed texts is kept for a build ahead."""
+    watchman.bench.post("removed", text="Words that are taken back.")
+    watchman.edit()
+    watchman.settle(DAWN)
+    (watchman.bench.content / "posts" / "removed.md").unlink()
+    watchman.edit()
+    watchman.settle(DAWN + 120 * SECOND)
+
+    assert watchman.act(DUE) == ["served"]
+    assert not (watchman.bench.output / ".spare-ahead").exists()
+
+
+def test_a_prepared_build_is_withdrawn_when_another_build_has_ended(
+    watchman: Watchman, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that takes the lock in between only delays it."""
+    watchman.settle(DAWN)
+    (watchman.bench.content / "posts" / "later.md").unlink()
+    watchman.edit()
+    make = watcher.build
+
+    with ExitStack() as others, monkeypatch.context() as patched:
+
+        def build_and_lock(*args: Any, **options: Any) -> Report:
+            report = make(*args, **options)
+            lock = others.enter_context((watchman.bench.output / BUILD_LOCK).open("ab"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return report
+
+        patched.setattr(watcher, "build", build_and_lock)
+        assert watchman.act(DAWN, times=1) == []
+        assert (watchman.bench.output / "next").is_symlink()
+
+    assert watchman.act(DAWN) == ["served"]
+    assert not (watchman.bench.output / "next").is_symlink()
+
+
+def test_a_long_build_counts_from_its_end(
+    watchman: Watchman, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build ahead waits for five seconds of quiet after it."""
+    watchman.settle(DAWN)
+    watchman.edit()
+    clock = count(0, 6)
+    with monkeypatch.context() as patched:
+        patched.setattr(watcher, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+        assert watchman.act(DAWN) == ["served"]
+
+    assert watchman.act(DAWN + 10 * SECOND) == []
+    assert watchman.act(DAWN + 11 * SECOND) == ["prepared"]
 
 
 def test_nothing_is_built_without_a_change(watchman: Watchman) -> None:
