@@ -228,20 +228,19 @@ class RevisedBuild(SiteBuild):
 
     def finish(self, folder: Path) -> None:
         """Make the pages that the edits can have changed, and finish the build."""
-        self.find_unknown_names()
         views = {
             page.path: view
             for page in self._pages
             if isinstance(view := page.own.get("article", page.own.get("page")), Article | Page)
         }
-        changed, texts = self._revise_views(views), self._edited.keys()
+        changed, edited = self._revise_views(views), self._edited.keys()
         self.add_frames(self)
         shared, former = self._renew_shared_digests(), self._before.entries
         asked = [
             page
             for page in self._pages
             if page.path not in self._kinds
-            or not texts.isdisjoint(former[page.path].texts.split("\n"))
+            or not edited.isdisjoint(former[page.path].texts.split("\n"))
             or page.path in changed
             or (changed and page.path not in views)  # a list shows many documents
             or self._shared[self._kinds[page.path]] != shared[self._kinds[page.path]]

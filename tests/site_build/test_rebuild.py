@@ -365,6 +365,48 @@ def test_each_kind_of_text_edit_keeps_the_plan(bench: Workbench, tmp_path: Path)
     assert former() is None
 
 
+def set_clock_back(bench: Workbench, memory: BuildMemory) -> None:
+    """Build once more at an instant at which a scheduled post is public."""
+    build(bench.order("2026-06-02T00:00:00Z"), memory)
+
+
+def publish_file_of_a_draft(bench: Workbench, _memory: BuildMemory) -> None:
+    """Let a public post link to a file that only a draft has used."""
+    edit(bench, "first", "Words with", "[A](/images/a.txt) and words with")
+
+
+def damage_index(bench: Workbench, _memory: BuildMemory) -> None:
+    """Append to the posts index that is served."""
+    with (bench.output / "current" / "posts.json").open("ab") as file:
+        file.write(b"\n")
+
+
+def damage_page(bench: Workbench, memory: BuildMemory) -> None:
+    """Write into a page of the folder that the next build begins with."""
+    memory.check_sources()
+    page = bench.output / ".spare" / "site" / "archive" / "index.html"
+    page.unlink()
+    page.write_text("Damaged.")
+
+
+@pytest.mark.parametrize(
+    "change", [set_clock_back, publish_file_of_a_draft, damage_index, damage_page]
+)
+def test_a_plan_is_not_kept_if_more_than_texts_differs(
+    bench: Workbench, tmp_path: Path, change: Callable[[Workbench, BuildMemory], None]
+) -> None:
+    """The clock, what is published of a draft's files, and the files of the build before."""
+    bench.write("images/a.txt", "One.")
+    bench.post("hidden", status="draft", text="[A](/images/a.txt)")
+    memory = PlanMemory()
+    memory.build(bench)
+    change(bench, memory)
+    edit(bench, "first", "ords with", "ords, other ones, with")
+
+    assert memory.build(bench, "first") == 0
+    assert differ((bench.output / "current").resolve(), build_elsewhere(bench, tmp_path)) == []
+
+
 def test_a_plan_is_not_kept_over_a_failure_or_another_build(
     bench: Workbench, tmp_path: Path
 ) -> None:
