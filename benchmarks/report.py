@@ -53,7 +53,7 @@ def list_promises(reached: Mapping[str, Reached]) -> Iterator[str]:
         rounds = ", ".join(f"{each:.3g}" for each in line.rounds(found))
         yield (
             f"{line.name}: {line.spell(value)} ({rounds}){_spell_other(line, found)}; "
-            f"{_spell_wanted(line)}; nine tenths of it: {line.promise(value):.3g}"
+            f"{_spell_wanted(line)}; to be promised: {line.promise(value):.3g}"
         )
 
 
@@ -83,7 +83,7 @@ def _machine() -> str:
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {os.cpu_count()} cores, {platform.machine()}, "
         f"Python {platform.python_version()}, {packages}, SQLite {sqlite3.sqlite_version}; "
         f"load average {load:.1f} at the end. Servers have one core and their load the other, "
-        "builds have all; medians of three rounds in which all take turns. Ratios are what lasts "
+        "builds have all; medians of rounds in which all take turns. Ratios are what lasts "
         "from machine to machine."
     )
 

@@ -46,7 +46,7 @@ class Line:
     def holds(self, reached: Reached | None) -> bool:
         """Return whether a promise is kept; one that was not measured is not."""
         value = self.value(reached)
-        if self.wanted is None or value is None:
+        if self.wanted is None or not value:  # 0: the system hides it, or the process had ended
             return self.wanted is None
         return value >= self.wanted if self.sense == "at least" else value <= self.wanted
 
@@ -55,7 +55,7 @@ class Line:
         return self.measured.format(f"{value:.3g}" if value < 100 else f"{value:.0f}")
 
     def promise(self, value: float) -> float:
-        """Return what may be promised after this value was measured."""
+        """Return what may be promised after this value was measured: a tenth worse."""
         return value * SHARE if self.sense == "at least" else value / SHARE
 
 
@@ -88,7 +88,7 @@ _BUILT: Final = "10,000 posts"
 _FEWER: Final = "1,160 posts"
 _LEADS: Final = "of 100,000 leads"
 _READER: Final = "a saved post to the page that the edge serves, {}"
-_START: Final = "the edge's own start"
+_START: Final = "the edge's first start"
 
 TABLE: Final = (
     *_times("post", "`GET /posts/{slug}`, keyed", {HELLO: 0.65, FASTAPI: 3.0, DATASETTE: 8.0}),

@@ -1,6 +1,7 @@
 """Files that keep the search index of a build for the next start and the next build.
 
-A separate process makes the file, since a thread would delay requests:
+After few changed posts a thread makes the file. After more, and at first, a separate process does,
+since a thread would delay requests:
 
     python -m edge_api.journal.search_index_files posts.json edge.db-search
 """
@@ -96,9 +97,13 @@ class IndexFiles:
         draft = self.prefix.with_name(f"{self.prefix.name}-draft")
         draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        if before := self.find():
-            shutil.copyfile(before, draft)
-        update_index(draft, digests, read)
+        try:
+            if before := self.find():
+                shutil.copyfile(before, draft)
+            update_index(draft, digests, read)
+        except BaseException:
+            draft.unlink()  # it would fill a full disk further
+            raise
         path = self.prefix.with_name(f"{self.prefix.name}-{name}-{self._checksum(draft, name)}")
         return draft.rename(path)
 

@@ -58,16 +58,22 @@ def test_a_promise_by_processor_time_is_held_to_it() -> None:
         assert [line.name for line in find_missed({POST: reached}, is_whole=False)] == [POST]
 
 
-def test_each_measured_line_is_printed_with_nine_tenths_of_it() -> None:
-    """What is promised next, on the side that the line is about."""
+def test_each_measured_line_is_printed_with_what_may_be_promised() -> None:
+    """Nine tenths of it, on the side that the line is about."""
     reached = {POST: Reached([0.5], [0.8, 0.9, 1.0]), MEMORY: Reached([90.0])}
 
     post, memory = list_promises(reached)
     assert post == (
         f"{POST}: 0.9 x {HELLO} by CPU time (0.8, 0.9, 1); 0.5 by the clock; at least 0.65; "
-        "nine tenths of it: 0.81"
+        "to be promised: 0.81"
     )
-    assert memory == f"{MEMORY}: 90 MiB (90); at most 200; nine tenths of it: 100"
+    assert memory == f"{MEMORY}: 90 MiB (90); at most 200; to be promised: 100"
+
+
+def test_no_memory_is_no_kept_promise() -> None:
+    """Where the system hides the memory of processes, or they had ended, it was not measured."""
+    (missed,) = find_missed({MEMORY: Reached([0.0])}, is_whole=False)
+    assert missed.name == MEMORY
 
 
 def test_a_whole_run_misses_what_it_has_not_measured() -> None:

@@ -226,12 +226,11 @@ def test_a_prepared_build_is_withdrawn_when_another_build_has_ended(
     watchman.settle(DAWN)
     (watchman.bench.content / "posts" / "later.md").unlink()
     watchman.edit()
-    make = watcher.build
 
     with ExitStack() as others, monkeypatch.context() as patched:
 
         def build_and_lock(*args: Any, **options: Any) -> Report:
-            report = make(*args, **options)
+            report = build(*args, **options)
             lock = others.enter_context((watchman.bench.output / BUILD_LOCK).open("ab"))
             fcntl.flock(lock, fcntl.LOCK_EX)
             return report

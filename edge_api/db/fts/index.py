@@ -311,7 +311,10 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
 
 
 async def open_index(path: Path) -> Search:
-    """Open an index that `build_index` or `update_index` has made. Raises Problem `unavailable`."""
+    """Open an index that `build_index` or `update_index` has made.
+
+    Raises OSError and Problem `unavailable`.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         # Check deadlines after few steps, since one instruction may rank a whole document.

@@ -21,8 +21,9 @@ def _trigger(kind: str, name: str, event: str, *statements: str) -> str:
 
 
 _DECREASE_RENEWED: Final = "UPDATE {table}_search_keys SET renewed = renewed - 1 WHERE row_id = "
-"""Decreases `renewed` after a change. On a connection with `_INDEX_TRIGGERS`, these have increased
-it before. On any other it becomes -1, and the trigger `empty` empties the index."""
+"""Decreases `renewed` after a change. Where a connection has `_INDEX_TRIGGERS`, these increased it
+before an update, and removed the row before a deletion. Without them it becomes -1, and the
+trigger `empty` empties the index."""
 SQLITE_SCHEMA: Final = SchemaDialect(
     types=MappingProxyType(
         {**dict.fromkeys(ColumnType, "TEXT"), ColumnType.INTEGER: "INTEGER"},

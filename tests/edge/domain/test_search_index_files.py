@@ -1,6 +1,7 @@
 """Kept search indexes: what a start and a swap take from them, and what of them is not believed."""
 
 import asyncio
+import errno
 import fcntl
 import logging
 import os
@@ -277,6 +278,24 @@ async def test_a_process_that_fails_is_made_up_for(
             assert (await found(builds), builds.error) == ([*SLUGS], "")
     (message,) = caplog.messages
     assert message.startswith("no search index is kept: status 1, IsADirectoryError")
+
+
+def test_a_file_that_cannot_be_completed_is_removed(
+    tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk: the file of the build before stays."""
+    publish(tmp_path, "build-0001", *SLUGS)
+    files = IndexFiles(prefix)
+    files.make(tmp_path / "current" / "posts.json")
+    before = kept(prefix)
+
+    def fail(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(search_index_files, "update_index", fail)
+    with pytest.raises(OSError, match="No space left"):
+        files.update("build-0002", [], lambda _wanted: iter(()))
+    assert kept(prefix) == before
 
 
 async def test_the_process_ends_with_the_edge(tmp_path: Path, prefix: Path) -> None:
