@@ -177,9 +177,9 @@ TOKEN: Final = Parameter(
 _THEN: Final = Parameter(
     "then",
     "query",
-    {"type": "string", "enum": list(_CHANGES)},
+    {"type": "string"},
     "For a link of the newsletter, in place of its end: `resume` takes that back, `no-mail` "
-    "suppresses the address for all mail, `mail` takes that back.",
+    "suppresses the address for all mail, `mail` takes that back. Any other value is ignored.",
 )
 _NO_TOKEN: Final = page(404, "A page: the link was cut off before its secret")
 
