@@ -172,7 +172,7 @@ def test_a_scheduled_post_appears_everywhere_at_its_instant(
 def test_before_its_instant_nothing_of_it_is_served(
     visitor: tuple[Visitor, subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    """With its edition made and waiting, no surface and no file of the served build knows it."""
+    """With its build made and waiting, no surface and no file of the served build knows it."""
     reader, publisher = visitor
     due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     written = due.isoformat().replace("+00:00", "Z")

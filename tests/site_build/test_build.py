@@ -43,9 +43,9 @@ LATER = "2026-06-01T12:00:00Z"
 """The instant of the small journal's scheduled post."""
 
 
-def read_index(edition: Path) -> PostIndex:
+def read_index(build: Path) -> PostIndex:
     """Return the posts index of a build."""
-    return PostIndex.model_validate_json((edition / "posts.json").read_bytes())
+    return PostIndex.model_validate_json((build / "posts.json").read_bytes())
 
 
 def list_linked(text: str) -> set[str]:
@@ -65,34 +65,34 @@ def test_the_golden_journal(tmp_path: Path) -> None:
 
 def test_pelican_gives_the_same_site(bench: Workbench, tmp_path: Path) -> None:
     """`pelican content -s pelicanconf.py` writes the same files with the same bytes."""
-    edition = bench.build()
+    build = bench.build()
 
     done = run_pelican(bench.content, tmp_path / "output")
 
     assert done.returncode == 0, done.stderr
-    assert compare(take(tmp_path / "output"), take(edition / "site")) == []
+    assert compare(take(tmp_path / "output"), take(build / "site")) == []
 
 
 def test_the_command_gives_the_same_site(bench: Workbench, tmp_path: Path) -> None:
     """The command and the function under it write the same, the posts index included."""
-    edition = take(bench.build())
+    build = take(bench.build())
     other = Workbench(bench.content, tmp_path / "other")
 
     done = run_build(other)
 
     assert done.returncode == 0, done.stderr
     command = take((other.output / "current").resolve())
-    assert [path for path in compare(edition, command) if path != "manifest.sqlite"] == []
+    assert [path for path in compare(build, command) if path != "manifest.sqlite"] == []
 
 
 def test_the_index_holds_the_public_posts(bench: Workbench) -> None:
     """The index is for this build, newest first, the slug decides between equals."""
-    edition = bench.build()
+    build = bench.build()
 
-    index = read_index(edition)
+    index = read_index(build)
 
     assert [post.slug for post in index.posts] == PUBLIC
-    assert (index.head.count, index.head.build_id) == (3, edition.name)
+    assert (index.head.count, index.head.build_id) == (3, build.name)
     assert index.head.site_url == SITE_URL
     assert index.head.built_for.isoformat() == NOW.replace("Z", "+00:00")
 
@@ -151,9 +151,9 @@ def test_all_overviews_name_the_same_posts(bench: Workbench) -> None:
     """Index, journal, archive, feed, sitemap, llms.txt and twins agree on what there is."""
     for number in range(45):
         bench.post(f"more-{number}", f"2026-03-{number % 28 + 1:02}", tags="[Light]")
-    edition = bench.build()
-    index = {post.slug for post in read_index(edition).posts}
-    site = edition / "site"
+    build = bench.build()
+    index = {post.slug for post in read_index(build).posts}
+    site = build / "site"
 
     def gather(pattern: str) -> set[str]:
         return {
@@ -205,11 +205,11 @@ def find_veiled(files: Snapshot) -> list[str]:
 
 
 def test_nothing_unpublished_leaves_the_build(bench: Workbench, tmp_path: Path) -> None:
-    """No file of an edition, compressed or not, says a word of drafts and of later posts."""
-    edition = take(bench.build())
+    """No file of a build, compressed or not, says a word of drafts and of later posts."""
+    build = take(bench.build())
     done = run_pelican(bench.content, tmp_path / "output")
 
-    assert find_veiled(edition) == []
+    assert find_veiled(build) == []
     assert done.returncode == 0
     assert find_veiled(take(tmp_path / "output")) == []
 
@@ -303,11 +303,11 @@ def test_images_are_published_as_they_are(bench: Workbench) -> None:
 
 def test_an_empty_journal_is_a_site(empty_bench: Workbench) -> None:
     """Without any post there are still a home, lists, a feed and a valid index."""
-    edition = empty_bench.build()
+    build = empty_bench.build()
 
-    assert read_index(edition).posts == ()
-    assert feedparser.parse((edition / "site" / "feed.xml").read_bytes()).bozo is False
-    assert (edition / "site" / "journal" / "index.html").is_file()
+    assert read_index(build).posts == ()
+    assert feedparser.parse((build / "site" / "feed.xml").read_bytes()).bozo is False
+    assert (build / "site" / "journal" / "index.html").is_file()
 
 
 def test_a_link_to_a_tag_of_hidden_posts_alone_is_broken(empty_bench: Workbench) -> None:
@@ -372,9 +372,9 @@ def test_addresses_are_those_of_the_asked_origin(bench: Workbench) -> None:
 @pytest.mark.parametrize("name", ["posts.json", "manifest.sqlite"])
 def test_private_files_stay_outside_the_site(bench: Workbench, name: str) -> None:
     """The index and the ledger are beside the public folder, never in it."""
-    edition = bench.build()
+    build = bench.build()
 
-    assert (edition / name).is_file()
-    assert not list((edition / "site").rglob(name))
-    hidden = [path.name for path in (edition / "site").rglob(".*")]
+    assert (build / name).is_file()
+    assert not list((build / "site").rglob(name))
+    hidden = [path.name for path in (build / "site").rglob(".*")]
     assert set(hidden) <= {".well-known"}

@@ -376,9 +376,9 @@ def test_unreferenced_builds_are_deleted(bench: Workbench) -> None:
     foreign = bench.output / "notes"
     foreign.mkdir(parents=True)
 
-    editions = [bench.build(f"2026-05-0{day}T00:00:00Z") for day in range(1, 5)]
+    builds = [bench.build(f"2026-05-0{day}T00:00:00Z") for day in range(1, 5)]
 
-    assert [edition.exists() for edition in editions] == [False, False, True, True]
+    assert [build.exists() for build in builds] == [False, False, True, True]
     assert foreign.is_dir()
 
 

@@ -299,10 +299,10 @@ def test_the_index_and_feeds_have_the_size_of_a_replaced_picture(empty_bench: Wo
     empty_bench.post("shown", text="![A](/images/a.png)")
     for width in (30, 40):
         put(empty_bench, "a.png", pack(draw(width, 20), "PNG"))
-        edition = empty_bench.build()
-        (post,) = PostIndex.model_validate_json((edition / "posts.json").read_bytes()).posts
+        build = empty_bench.build()
+        (post,) = PostIndex.model_validate_json((build / "posts.json").read_bytes()).posts
         assert f'width="{width}"' in post.content_html
-        feed = (edition / "site" / "feed.xml").read_text(encoding="utf-8")
+        feed = (build / "site" / "feed.xml").read_text(encoding="utf-8")
         assert f'width="{width}"' in feed
 
 

@@ -1,4 +1,4 @@
-"""Publishing: the served edition follows the content and the clock."""
+"""Publishing: the served build follows the content and the clock."""
 
 import fcntl
 import os
@@ -79,7 +79,7 @@ class Watchman:
 
     @property
     def served(self) -> Path:
-        """The edition that is served."""
+        """The build that is served."""
         return (self.bench.output / "current").resolve()
 
     def shows(self, slug: str) -> bool:
@@ -93,8 +93,8 @@ def watchman(bench: Workbench) -> Watchman:
     return Watchman(bench)
 
 
-def test_the_next_edition_is_made_ahead(watchman: Watchman) -> None:
-    """The scheduled post's edition is ready long before, and nothing of it is served."""
+def test_the_next_build_is_made_ahead(watchman: Watchman) -> None:
+    """The scheduled post's build is ready long before, and nothing of it is served."""
     assert watchman.settle(DAWN) == ["served", "prepared"]
 
     prepared = watchman.news[-1]
@@ -104,8 +104,8 @@ def test_the_next_edition_is_made_ahead(watchman: Watchman) -> None:
     assert not watchman.shows("veiled-later")
 
 
-def test_the_edition_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
-    """A moment before nothing happens; at the instant the prepared edition is served as it is."""
+def test_the_build_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
+    """A moment before nothing happens; at the instant the prepared build is served as it is."""
     watchman.settle(DAWN)
     ahead = (watchman.bench.output / "next").resolve()
     made = take(ahead)
@@ -119,7 +119,7 @@ def test_the_edition_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
 
 
 @pytest.mark.size("ci")
-def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
+def test_each_scheduled_post_has_its_build(watchman: Watchman) -> None:
     """After one instant the next one is prepared for."""
     watchman.bench.post("even-later", "2026-07-01")
     watchman.settle(DAWN)
@@ -266,7 +266,7 @@ def test_nothing_is_built_without_a_change(watchman: Watchman) -> None:
 
 
 def test_bad_content_leaves_what_a_strict_watcher_serves(bench: Workbench) -> None:
-    """The findings are reported once, the old edition stays, and the fixed content is built."""
+    """The findings are reported once, the old build stays, and the fixed content is built."""
     watchman = Watchman(bench, strict=True)
     watchman.settle(DAWN)
     served = watchman.served
@@ -286,7 +286,7 @@ def test_bad_content_leaves_what_a_strict_watcher_serves(bench: Workbench) -> No
 def test_an_error_nobody_foresaw_leaves_the_watcher_running(
     watchman: Watchman, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The edition stays, the error is reported with its trace, and a change is built again."""
+    """The build stays, the error is reported with its trace, and a change is built again."""
     watchman.settle(DAWN)
     served = watchman.served
     watchman.bench.post("fresh")
@@ -306,7 +306,7 @@ def test_an_error_nobody_foresaw_leaves_the_watcher_running(
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_prepared_edition_is_withdrawn_when_content_is_bad(
+def test_a_prepared_build_is_withdrawn_when_content_is_bad(
     bench: Workbench, *, strict: bool
 ) -> None:
     """An author who reschedules a post amid other faults does not see it published."""
@@ -322,7 +322,7 @@ def test_a_prepared_edition_is_withdrawn_when_content_is_bad(
     assert not (watchman.bench.output / "next").is_symlink()
 
 
-def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> None:
+def test_a_prepared_build_that_is_gone_is_made_again(watchman: Watchman) -> None:
     """After it was removed, the post still appears at its instant."""
     watchman.settle(DAWN)
     (watchman.bench.output / "next").unlink()
@@ -331,7 +331,7 @@ def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> No
     assert watchman.shows("veiled-later")
 
 
-def test_an_edition_that_another_publisher_prepared_is_not_served(watchman: Watchman) -> None:
+def test_a_build_that_another_publisher_prepared_is_not_served(watchman: Watchman) -> None:
     """Not even for the moment until this one has built its own."""
     watchman.settle(DAWN)
     served = watchman.served
@@ -359,7 +359,7 @@ def test_a_build_by_hand_only_delays(watchman: Watchman) -> None:
 
 @pytest.mark.size("ci")
 def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
-    """Clearing up after a build does not take the edition that waits."""
+    """Clearing up after a build does not take the build that waits."""
     watchman.settle(DAWN)
     for day in (2, 3, 4):
         watchman.bench.build(f"2026-05-0{day}T00:00:00Z")
@@ -414,7 +414,7 @@ def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) 
 
 
 @pytest.mark.parametrize("part", ["current", "build", "site"])
-def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: str) -> None:
+def test_a_served_build_that_is_gone_is_made_again(watchman: Watchman, part: str) -> None:
     """At the next glance, beside bad content too."""
     watchman.settle(DAWN)
     if part == "current":
@@ -513,7 +513,7 @@ def test_a_full_disk_at_the_manifest_is_reported_and_tried_again(watchman: Watch
 
 
 def test_a_scheduled_post_outlives_a_build_that_was_stopped(watchman: Watchman) -> None:
-    """An edition that cannot be made ahead is made at its instant, in the midst of a pause."""
+    """A build that cannot be made ahead is made at its instant, in the midst of a pause."""
     place = block(watchman, "next")
 
     assert watchman.act(DUE - SECOND) == ["served", "refused"]
@@ -570,7 +570,7 @@ def test_each_error_is_reported_once_until_a_build_succeeds(bench: Workbench) ->
 
 
 def test_nothing_taken_back_appears_while_builds_are_stopped(watchman: Watchman) -> None:
-    """An edition prepared before a change is not served while the change cannot be built."""
+    """A build prepared before a change is not served while the change cannot be built."""
     watchman.settle(DAWN)
     block(watchman, "current")
     (watchman.bench.content / "posts" / "later.md").unlink()

@@ -51,7 +51,7 @@ def build_elsewhere(bench: Workbench, folder: Path, jobs: int = 1) -> Path:
 
 
 def differ(first: Path, second: Path) -> list[str]:
-    """Return where two editions differ."""
+    """Return where two builds differ."""
     return [path for path in compare(take(first), take(second)) if path != MEMORY]
 
 
@@ -568,8 +568,8 @@ def test_a_damaged_cache_is_made_again(
     done = run_build(bench)
 
     assert (done.returncode, done.stderr) == (0, "")
-    edition = (bench.output / "current").resolve()
-    assert differ(edition, build_elsewhere(bench, tmp_path)) == []
+    build = (bench.output / "current").resolve()
+    assert differ(build, build_elsewhere(bench, tmp_path)) == []
 
 
 @pytest.mark.parametrize("damage", [truncate, *in_ci(scramble, flip, empty)])
@@ -628,14 +628,14 @@ def test_after_a_ledger_that_cannot_be_read_nothing_is_left(
 
 @pytest.mark.size("ci")
 def test_a_damaged_build_is_fixed_under_its_name(bench: Workbench, tmp_path: Path) -> None:
-    """Building the same again repairs the edition that is served, file by file."""
-    edition = bench.build()
-    (edition / "site" / "index.html").unlink()
-    truncate(edition / "site" / "feed.xml")
+    """Building the same again repairs the build that is served, file by file."""
+    build = bench.build()
+    (build / "site" / "index.html").unlink()
+    truncate(build / "site" / "feed.xml")
 
     again = bench.build(NOW)
 
-    assert again == edition
+    assert again == build
     assert differ(again, build_elsewhere(bench, tmp_path)) == []
 
 

@@ -60,7 +60,7 @@ async def listening(agent: Agent, **wanted: Any) -> AsyncIterator[Any]:
         yield answer
 
 
-async def test_another_edition_is_announced(make_edge: Any, tmp_path: Path) -> None:
+async def test_another_build_is_announced(make_edge: Any, tmp_path: Path) -> None:
     """Listeners hear that the list changed, and which of the posts they asked about."""
     first, second = make_post("first"), make_post("second", day=1)
     point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0001", [second, first]))

@@ -130,7 +130,7 @@ async def test_a_file_cleared_away_meanwhile_comes_from_the_new_build(
         answer = await asked
         text = await answer.text()
         await busy
-        edge.service[BuildManager].current = replaced  # each shelf closes its own
+        edge.service[BuildManager].current = replaced  # each build manager closes its own
 
     assert (answer.status, set(BUILD.findall(text))) == (200, {"build-0002"})
 

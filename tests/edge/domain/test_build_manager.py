@@ -1,4 +1,4 @@
-"""The shelf: which edition is served, what happens when the next one comes, and when it is bad."""
+"""The build manager: which build is served, when the next one comes, and when that is bad."""
 
 import asyncio
 import gc
@@ -27,7 +27,7 @@ from tests.edge.small_builds import (
 
 @pytest.fixture
 async def builds(tmp_path: Path) -> AsyncIterator[BuildManager]:
-    """Return a shelf over an empty folder of builds."""
+    """Return a build manager over an empty folder of builds."""
     made = BuildManager(tmp_path, SITE_URL, SearchOpener())
     try:
         yield made
@@ -44,7 +44,7 @@ def publish(build_dir: Path, build_id: str, *slugs: str, **head: Any) -> Path:
 
 
 async def test_nothing_is_served_before_the_first_build(builds: BuildManager) -> None:
-    """Without a build there is no edition, and requests for one are refused as unavailable."""
+    """Without one in the folder, requests for it are refused as unavailable."""
     await builds.refresh()
 
     assert (builds.current, builds.error) == (None, NO_BUILD)
@@ -93,8 +93,8 @@ async def test_the_next_build_takes_the_place_of_the_last(
     assert await builds.build().search.find("paper", 10) == ["paper"]
 
 
-async def test_an_edition_stays_open_while_it_is_used(builds: BuildManager, tmp_path: Path) -> None:
-    """A request that began in an edition ends in it; then its search is closed."""
+async def test_a_build_stays_open_while_it_is_used(builds: BuildManager, tmp_path: Path) -> None:
+    """A request that began in a build ends in it; then its search is closed."""
     publish(tmp_path, "build-0001", "ink")
     await builds.refresh()
     used, search = builds.build(), builds.build().search
@@ -159,7 +159,7 @@ def spoil(folder: Path, damage: str) -> None:
 
 
 async def test_a_bad_first_build_is_reported(builds: BuildManager, tmp_path: Path) -> None:
-    """Without an old edition nothing is served, and the reason is more than that."""
+    """Without an old build nothing is served, and the reason is more than that."""
     spoil(publish(tmp_path, "build-0001", "ink"), "cut")
     await builds.refresh()
 
@@ -183,8 +183,8 @@ async def test_a_build_fixed_in_its_place_is_taken(builds: BuildManager, tmp_pat
         assert (builds.build().head.build_id, builds.error) == (f"build-{damage}", "")
 
 
-async def test_a_vanished_link_leaves_the_edition(builds: BuildManager, tmp_path: Path) -> None:
-    """Without `current` the edition stays and an error is reported, until it is back."""
+async def test_a_vanished_link_leaves_the_build(builds: BuildManager, tmp_path: Path) -> None:
+    """Without `current` the build stays and an error is reported, until it is back."""
     folder = publish(tmp_path, "build-0001", "ink")
     await builds.refresh()
     (tmp_path / CURRENT_LINK).unlink()
@@ -343,7 +343,7 @@ async def test_the_loop_goes_on_while_a_build_is_read(builds: BuildManager, tmp_
 
 
 async def test_closing_lets_go_of_everything(tmp_path: Path) -> None:
-    """A closed shelf has no edition, and none of its searches is open."""
+    """A closed build manager has no build, and none of its searches is open."""
     builds = BuildManager(tmp_path, SITE_URL, SearchOpener())
     searches = []
     for build_id in ("build-0001", "build-0002"):
