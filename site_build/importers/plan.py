@@ -78,7 +78,9 @@ class Plan:
 def plan_journal(imported: Imported, name: str) -> Plan:
     """Return the plan of a journal in the folder `name`; each change of a text is noted."""
     imported.findings += [
-        Finding("", 0, f"`{key[:60]}` in {count:,} heads", "see whether you miss these keys")
+        Finding(
+            "", 0, f"`{key[:60]}` (files: {count:,})", "see whether you miss these keys of heads"
+        )
         for key, count in imported.unread_keys.most_common()
     ]
     plan = Plan(*choose_settings(imported, name))

@@ -177,12 +177,12 @@ def test_dates_and_keys_that_are_not_read_are_reported(tmp_path: Path) -> None:
         "`b.md`: `date: not a date` in its head has no meaning here, so it is a draft",
         "`2020-01-02-c.md`: `date: 2026-99-99` in its head has no meaning here",
         "`d.md`: `updated: some day` in its head has no meaning here",
-        "`moood` in 2 heads",
-        "`rating` in 1 heads",
+        "`moood` (files: 2)",
+        "`rating` (files: 1)",
     ):
         assert f"- {line}\n" in report
     found = json.loads((tmp_path / "new" / "import-report.json").read_text())["findings"]
-    assert {"`moood` in 2 heads", "`rating` in 1 heads"} < {each["what"] for each in found}
+    assert {"`moood` (files: 2)", "`rating` (files: 1)"} < {each["what"] for each in found}
     assert "empty" not in report
 
 
