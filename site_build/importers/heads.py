@@ -22,6 +22,8 @@ _HEAD = re.compile(
 _LONGEST, _MOST_FIXES, _DEEPEST = 200_000, 30, 40
 """Most characters of YAML, values that are quoted to read it, and levels of nesting."""
 _YAML = "tag:yaml.org,2002:"
+YES, NO = ("true", "yes", "on", "y", "t", "1"), ("false", "no", "off", "n", "f", "0")
+"""Words in lower case, as YAML, other forms and people write them."""
 
 
 class HeadError(ValueError):
@@ -133,8 +135,14 @@ def read_json(text: str, first_line: int = 1) -> Any:
 
 
 def read_program(text: str, _first_line: int = 1) -> dict[str, str]:
-    """Return the texts in a JavaScript program by their names, without running it."""
-    return dict(re.findall(r"(?m)^\s*(?:const )?(\w+)\s*[:=] *[\"'`](.*)[\"'`][,;]?\s*$", text))
+    """Return the texts and flags in a JavaScript program by their names, without running it."""
+    return dict(
+        re.findall(
+            r"(?m)^\s*(?:const )?(\w+)\s*[:=] *[\"'`]?((?<=[\"'`]).*(?=[\"'`])|true|false)[\"'`]?"
+            r"[,;]?\s*$",
+            text,
+        )
+    )
 
 
 _READERS: dict[str, Callable[[str, int], Any]] = {
@@ -155,7 +163,7 @@ def read_tags(value: object, separator: str | None = ",") -> list[str]:
 
 def read_flag(value: object) -> bool:
     """Return whether a value means yes, as text or as a boolean."""
-    return str(value).strip().lower() in {"true", "yes", "on", "y", "1"}
+    return str(value).strip().lower() in YES
 
 
 def read_date(value: object) -> datetime | None:

@@ -50,6 +50,24 @@ _IMAGE_KEYS = (
     "filename",
 )
 """Keys of a picture in heads, or of its address in a table of a head."""
+_READ_KEYS = {
+    *_IMAGE_KEYS,
+    *("title", "linktitle", "date", "publishdate", "pubdate", "expirydate", "lastmod", "modified"),
+    *("slug", "url", "type", "categories", "authors", "author", "description", "summary"),
+    *(
+        "series",
+        "aliases",
+        "headless",
+        "build",
+        "_build",
+        "cascade",
+        "_target",
+        "target",
+        "params",
+        "password",
+    ),
+}
+"""All keys of heads that are read, besides taxonomies and those that say who can read a text."""
 
 
 def read_hugo(root: Path) -> Imported:
@@ -237,7 +255,11 @@ class _Reader:
             ),
             body,
         )
-        date = heads.read_date(head.get("date") or head.get("publishdate") or head.get("pubdate"))
+        dates = {
+            "date": head.get("date") or head.get("publishdate") or head.get("pubdate"),
+            "updated": head.get("lastmod") or head.get("modified"),
+        }
+        date = heads.read_date(dates["date"])
         section = folder.partition("/")[0].lower()
         groups = {section, str(head.get("type") or section).lower()}
         mains = {each.lower() for each in heads.read_tags(site["params"].get("mainsections"))}
@@ -265,7 +287,7 @@ class _Reader:
             address,
             "post" if is_post else "page",
             date=date,
-            updated=heads.read_date(head.get("lastmod") or head.get("modified")),
+            updated=heads.read_date(dates["updated"]),
             slug=str(head.get("slug") or ""),
             tags=list(dict.fromkeys(term for plural, term in terms if plural not in _NO_TAGS)),
             category=heads.pick(head.get("categories")),
@@ -302,19 +324,19 @@ class _Reader:
             self.journal.note(
                 source, 0, f"is a draft now: {reason}", "publish it if it should be read"
             )
-        text.status = (
-            "draft"
-            if reason
-            or (
-                (
-                    heads.read_flag(head.get("draft"))
-                    or str(head.get("published")).lower() == "false"
-                )
-                and not heads.read_flag(site.get("builddrafts"))
+        text.status = self.journal.judge_head(
+            source,
+            head
+            | (
+                {"draft": False, "published": True}
+                if heads.read_flag(site.get("builddrafts"))
+                else {}
             )
-            else "hidden"
-            if str(build.get("list")).lower() in {"never", "false"}
-            else "published"
+            | ({"unlisted": True} if str(build.get("list")).lower() in {"never", "false"} else {})
+            | ({"draft": True} if reason else {}),
+            {*_READ_KEYS, *plurals},
+            dates,
+            date,
         )
         beside = posixpath.dirname(source)
         # A bundle without a page of its own may hold pictures for others.

@@ -11,7 +11,8 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,7 +22,30 @@ from typing import Any, Final, Literal
 import yaml
 
 from site_build.errors import BuildError
+from site_build.importers.heads import NO, YES, pick, read_date
 
+_STATES: Final = {
+    **dict.fromkeys(("", "published", "publish", "public", "live", "everyone"), "published"),
+    "unlisted": "hidden",
+    **dict.fromkeys(("draft", "private", "unpublished", "pending", "scheduled", "skip"), "draft"),
+}
+_MEANINGS: Final[dict[str, Mapping[str, str]]] = {
+    **dict.fromkeys(
+        ("draft", "private", "unpublished"),
+        dict.fromkeys(NO, "published") | dict.fromkeys(YES, "draft"),
+    ),
+    **dict.fromkeys(
+        ("publish", "published", "public", "visible"),
+        dict.fromkeys(("", *YES), "published") | dict.fromkeys(NO, "draft"),
+    ),
+    # To some systems that is a page in no list, and to others no page: its owner decides.
+    "hidden": dict.fromkeys(NO, "published"),
+    "unlisted": dict.fromkeys(NO, "published") | dict.fromkeys(YES, "hidden"),
+    "listed": dict.fromkeys(("", *YES), "published") | dict.fromkeys(NO, "hidden"),
+    **dict.fromkeys(("state", "visibility"), _STATES),
+    "status": _STATES | {"hidden": "hidden"},
+}
+"""Statuses by values in lower case, by the keys of heads that say who can read a text."""
 SOURCE = "source:"
 """The beginning of a link to a text or a file of the old journal, before its path in the root."""
 READING_ERRORS: Final = (
@@ -137,6 +161,8 @@ class Imported:
     comments: list[dict[str, str]] = field(default_factory=list)
     """`post`, `author`, `date`, `text`; no addresses of mail or of the network."""
     findings: list[Finding] = field(default_factory=list)
+    unread_keys: Counter[str] = field(default_factory=Counter)
+    """Numbers of heads by the keys in them that are left out."""
 
     def note(
         self,
@@ -156,6 +182,53 @@ class Imported:
             for what, holds in findings.items()
             if holds
         ]
+
+    def judge_head(
+        self,
+        source: str,
+        head: Mapping[str, Any],
+        known: Collection[str],
+        dates: Mapping[str, object],
+        date: datetime | None,
+    ) -> Literal["published", "hidden", "draft"]:
+        """Return a text's status by its head; count keys, in lower case, that are not `known`.
+
+        A value that cannot be read is noted. It makes the text a draft if it says who can read it,
+        so that nobody gives away more than they meant; `dates["date"]` makes it one if the text has
+        no other `date`, since it may lie ahead.
+        """
+        # Some put a word before a key, as in `isDraft` and `dg-publish`.
+        names = {key: re.sub("^(?:is|dg)?[-_]?", "", key.lower()) for key in head}
+        self.unread_keys.update(
+            key
+            for key in head
+            if head[key] and key.lower() not in known and names[key] not in _MEANINGS
+        )
+        given: dict[str, Any] = {
+            f"{key}: {word}".rstrip(): _MEANINGS[name].get(word)
+            for key, name in names.items()
+            # In some systems `published` is the date.
+            if name in _MEANINGS and not (name == "published" and read_date(head[key]))
+            for each in (head[key] if isinstance(head[key], list) else [head[key]])
+            for word in ["" if each is None else " ".join(str(each).lower().split())]
+        } | {
+            f"{name}: {text}": None if name == "date" and not date else ""
+            for name, value in dates.items()
+            if (text := pick(value)) and not read_date(text)
+        }
+        self.note_true(
+            source,
+            {
+                f"`{what[:80]}` in its head has no meaning here"
+                + ", so it is a draft" * (status is None): not status
+                for what, status in given.items()
+            },
+        )
+        return max(
+            ("draft" if status is None else status or "published" for status in given.values()),
+            key=("published", "hidden", "draft").index,
+            default="published",
+        )
 
     @contextmanager
     def skipping_unreadable(self, source: str, name: str) -> Iterator[None]:

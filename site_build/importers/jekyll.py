@@ -69,6 +69,14 @@ _PICTURE_KEYS = (
     "teaser",
 )
 """Keys of a post's picture in heads of many themes."""
+_READ_KEYS = {
+    *_PICTURE_KEYS,
+    *("title", "date", "last_modified_at", "updated", "modified", "slug", "permalink", "password"),
+    *("tag", "tags", "category", "categories", "author", "authors", "lang", "locale", "layout"),
+    *("description", "excerpt", "subtitle", "series", "redirect_from", "redirect_to", "alias"),
+    *("media_subpath", "img_path"),
+}
+"""All keys of heads that are read, besides those that say who can read a text."""
 
 
 def read_jekyll(root: Path) -> Imported:
@@ -303,10 +311,15 @@ class _Reader:
             f"/{_STYLES.get(template, template)}",
         )
         # Jekyll shows no post without a day in its name.
+        dates = {
+            "date": values.get("date"),
+            "updated": _pick_text(values, "last_modified_at", "updated", "modified"),
+        }
+        status = self.imported.judge_head(self.prefix + name, values, _READ_KEYS, dates, date)
         public = (
             label != "drafts"
             and (named or self.is_hexo or label != "posts")
-            and heads.read_flag(values.get("published", True))
+            and status != "draft"
             and not values.get("password")
         )
         address = re.sub("/+", "/", address) if public and not re.search(r":\w", address) else ""
@@ -317,9 +330,9 @@ class _Reader:
             or (inner.parent.name if stem == "index" else slug).replace("-", " ").title(),
             address=self.base + address if address else "",
             kind="post" if label in {"posts", "drafts"} else "page",
-            status="published" if public else "draft",
+            status=status if public else "draft",
             date=date,
-            updated=heads.read_date(_pick_text(values, "last_modified_at", "updated", "modified")),
+            updated=heads.read_date(dates["updated"]),
             slug=_pick_text(values, "slug"),
             tags=list(dict.fromkeys(tags + categories)),
             category=next(iter(categories), ""),

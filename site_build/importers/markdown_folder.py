@@ -15,9 +15,10 @@ from urllib.parse import quote, unquote
 
 from site_build.importers.dialects import MARKDOWN_SYSTEMS, DialectConverter, slugify
 from site_build.importers.heads import (
+    NO,
+    YES,
     pick,
     read_date,
-    read_flag,
     read_program,
     read_tags,
     split_head,
@@ -62,15 +63,11 @@ _DAY = re.compile(
     r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)(?:T\d\d[\d:.-]+Z)?[-_ ]*"
 )
 """A date in the name of a file or folder."""
-_DRAFT_MARKS = {"draft true", "draft yes", "private true", "status draft", "status private"} | {
-    f"{key} false" for key in ("published", "publish", "permalink", "dg-publish")
-}
-"""Keys and values in heads that make a text a draft."""
 _PRIVATE_FOLDER = re.compile(r"(?:^|/)_?(?:drafts?|private)/", re.IGNORECASE)
 """Folders of drafts and private texts."""
 _KEYS = {
     "date": "date pubdate pubdatetime publishdate publisheddate publishedat published_at "
-    "date_published created created_at createdat date_created published",
+    "date_published created created_at createdat date_created",
     "updated": "updated updateddate updatedat moddatetime lastmod modified last_modified_at",
     "address": "permalink path url",
     "description": "description summary excerpt spoiler subtitle",
@@ -83,6 +80,11 @@ _KEYS = {
     "aliases": "aliases redirect_from",
 }
 """Keys of heads, in lower case, by the field that they fill; the first that is set counts."""
+_READ_KEYS = {
+    *" ".join(_KEYS.values()).split(),
+    *("title", "slug", "series", "layout", "type", "password", "taxonomies", "extra"),
+}
+"""All keys that are read, besides those that say who can read a text."""
 _SETTINGS = {
     "title": r"(?:site|page)?_?title=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
     "description": r"(?:site)?_?desc(?:ription)?=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
@@ -141,7 +143,12 @@ def read_markdown_folder(root: Path) -> Imported:
     opted_in = {
         source
         for source, raw in raws.items()
-        if not rules and re.match(r"(?i)---\n(?:(?!---).*\n)*?(?:dg-)?publish: *true", raw)
+        if not rules
+        and re.match(
+            r"(?i)---\n(?:(?!---).*\n)*?[\"']?(?:dg-)?publi(?:sh|c)[\"']? *: *[\"']?"
+            rf"(?:{'|'.join(YES)})\b",
+            raw,
+        )
     }
     if opted_in:
         journal.note(
@@ -254,7 +261,16 @@ def _add_text(
         r"^(?!\d+-)\S+$", lambda word: re.sub("[-_]+", " ", word[0]), _DAY.sub("", name) or name
     )
     named = _DAY.search(stem)
-    date = read_date(_pick(fields, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
+    dates = {
+        # In Eleventy, a word stands for the date of Git or of the file.
+        "date": re.sub("(?i)^(?:git )?(?:last modified|created)$", "", _pick(fields, "date")),
+        "updated": _pick(fields, "updated"),
+    }
+    date = (
+        read_date(dates["date"])
+        or read_date(fields.get("published"))
+        or (named and read_date("-".join(named.group(1, 3, 4))))
+    )
     is_page = "page" in {_pick(fields, "layout"), _pick(fields, "type")} or (
         not date and (_PAGE_PATH.fullmatch(stem) or (is_site and not _POST_PATH.search(stem)))
     )
@@ -265,9 +281,11 @@ def _add_text(
         if journal.system != "Eleventy" or not _WITHOUT_SUBJECT.fullmatch(tag)
     ]
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
-    is_draft = {f"{key} {value}".lower() for key, value in fields.items()} & _DRAFT_MARKS or (
+    status = journal.judge_head(source, fields, _READ_KEYS, dates, date)
+    is_draft = (
         _PRIVATE_FOLDER.search(stem)
         or fields.get("password")
+        or str(fields.get("permalink")).strip().lower() in NO
         # In Eleventy, a rule without an address makes texts drafts.
         or not (
             _pick(fields, "address")
@@ -283,9 +301,9 @@ def _add_text(
             title or words[:1].upper() + words[1:],
             address,
             "page" if is_page else "post",
-            "draft" if is_draft else "hidden" if read_flag(fields.get("unlisted")) else "published",
+            "draft" if is_draft else status,
             date,
-            read_date(_pick(fields, "updated")),
+            read_date(dates["updated"]),
             tags=tags or [folder] * (not _WITHOUT_SUBJECT.fullmatch(folder)),
             lang=lang or _pick(fields, "lang"),
             # In Obsidian, aliases are names and no addresses.

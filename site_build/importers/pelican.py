@@ -8,7 +8,7 @@ from contextlib import suppress
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from markdown import Markdown
@@ -47,11 +47,13 @@ _PICTURE_KEYS = (
 """Keys under which themes look for the picture of a post."""
 _PLUGIN_SUFFIXES = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
 """Suffixes of texts that only plugins of Pelican read."""
-_STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
-    "published": "published",
-    "hidden": "hidden",
+_READ_KEYS = {
+    *_PICTURE_KEYS,
+    *("title", "date", "modified", "slug", "tags", "category", "author", "authors", "lang"),
+    *("summary", "description", "series", "image_alt", "alias", "aliases", "url", "save_as"),
+    "password",
 }
-"""Our statuses by those of Pelican; texts with any other are drafts."""
+"""All keys of heads that are read, besides those that say who can read a text."""
 _SYNTAX = re.compile(
     r"""
     (?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)|\Z)
@@ -174,7 +176,13 @@ class _Reader(NamedTuple):
         made = kind("", metadata, config, str(file), {})
         # Pelican leaves out what lacks a title or date, or has a status that it does not know.
         is_open = is_whole and not metadata.get("password")
-        status = _STATUS.get(str(made.status).lower() if is_open else "", "draft")
+        status = self.imported.judge_head(
+            self.source_of(path),
+            {**head, "status": made.status if is_open else "draft"},
+            _READ_KEYS,
+            {},
+            None,
+        )
         self.imported.note_true(
             self.source_of(path),
             {"is a draft here, for it had a password": metadata.get("password")},

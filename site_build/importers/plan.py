@@ -35,7 +35,7 @@ from site_build.content import front_matter
 from site_build.content.document import LARGEST_FILE, read_document
 from site_build.content.sources import LONGEST_NAME
 from site_build.images.responsive import is_picture, measure
-from site_build.importers.imported import SOURCE, Imported, Text
+from site_build.importers.imported import SOURCE, Finding, Imported, Text
 from site_build.importers.links import Links, canonical, name_address, rewrite_links, write_link
 from site_build.importers.settings import choose_settings, localize
 from site_build.importers.writer import Summary, dump_head, fill_starter, strip_unwritable
@@ -77,6 +77,12 @@ class Plan:
 
 def plan_journal(imported: Imported, name: str) -> Plan:
     """Return the plan of a journal in the folder `name`; each change of a text is noted."""
+    imported.findings += [
+        Finding(
+            "", 0, f"`{key[:60]}` (files: {count:,})", "see whether you miss these keys of heads"
+        )
+        for key, count in imported.unread_keys.most_common()
+    ]
     plan = Plan(*choose_settings(imported, name))
     _place_texts(imported, plan)
     _place_files(imported, plan)

@@ -204,6 +204,14 @@ def test_the_feature_picture_of_a_bundle_becomes_its_image(tmp_path: Path) -> No
     ("head", "status", "found"),
     [
         ("draft: true", "draft", ""),
+        ("draft: yes", "draft", ""),
+        ("published: off", "draft", ""),
+        ("params: {private: true}", "draft", ""),
+        ("unlisted: true", "hidden", ""),
+        ("draft: maybe", "draft", "`draft: maybe` in its head has no meaning here, so"),
+        ("hidden: true", "draft", "`hidden: true` in its head has no meaning here, so"),
+        ("date: 2026-13-45", "draft", "`date: 2026-13-45` in its head has no meaning here, so"),
+        ("lastmod: soon", "published", "`updated: soon` in its head has no meaning here"),
         ("date: 2999-01-01", "published", ""),
         ("expiryDate: 2001-01-01", "draft", "its last day is over"),
         ("date: 2020-01-01\npublishDate: 2999-01-01", "draft", "its first day is to come"),
@@ -533,6 +541,19 @@ def test_published_false_is_a_draft(tmp_path: Path) -> None:
     journal = read(tmp_path, files)
     assert find(journal, "posts/false.md").status == "draft"
     assert find(journal, "posts/2024-01-01.md").status == "published"
+
+
+def test_built_drafts_are_public_and_lost_keys_are_counted(tmp_path: Path) -> None:
+    """A journal that shows its drafts has none, except what is private; taxonomies are read."""
+    files = {
+        "hugo.toml": "buildDrafts = true\n[taxonomies]\ntag = 'tags'\ntopic = 'topics'\n",
+        "content/posts/a.md": "---\ntitle: A\ndraft: yes\ntopics: [x]\nMoood: happy\n---\nText.\n",
+        "content/posts/b.md": "---\ntitle: B\npublished: no\nprivate: yes\nmoood: sad\n---\nB.\n",
+    }
+    journal = read(tmp_path, files)
+    assert find(journal, "posts/a.md").status == "published"
+    assert find(journal, "posts/b.md").status == "draft"
+    assert journal.unread_keys == {"moood": 2}
 
 
 def test_files_of_a_draft_are_not_published(tmp_path: Path) -> None:

@@ -154,6 +154,30 @@ def test_drafts_are_imported(read: Read) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "status", "found"),
+    [
+        ("published: no", "draft", ""),
+        ("draft: yes", "draft", ""),
+        ("private: on", "draft", ""),
+        ("published: 2020-01-02", "published", ""),
+        ("unlisted: true", "hidden", ""),
+        ("published: soon", "draft", "`published: soon` in its head has no meaning here, so"),
+        ("hidden: true", "draft", "`hidden: true` in its head has no meaning here, so"),
+        ("date: 2026-99-99", "published", "`date: 2026-99-99` in its head has no meaning here"),
+        ("updated: soon", "published", "`updated: soon` in its head has no meaning here"),
+    ],
+)
+def test_words_about_readers(read: Read, line: str, status: str, found: str) -> None:
+    """A text is kept from readers by any word that may mean so; what is not known is named."""
+    text = read.one("Words", f"title: A\n{line}\nmoood: happy")
+    journal = read({})
+    assert (text.status, bool(text.address)) == (status, status != "draft")
+    assert str(text.date)[:10] == "2020-01-02"
+    assert [each.what[: len(found)] for each in journal.findings] == [found] * bool(found)
+    assert journal.unread_keys == {"moood": 1}
+
+
 def test_lists_are_redirected(read: Read) -> None:
     """Pages that a theme fills lead to what this journal has in their place, and are named."""
     found = read(

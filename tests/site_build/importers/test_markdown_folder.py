@@ -9,6 +9,8 @@ import pytest
 
 from site_build.importers.imported import Imported, Text
 from site_build.importers.markdown_folder import read_markdown_folder
+from site_build.importers.plan import plan_journal, summarize
+from site_build.importers.writer import write_journal
 from tests.shared_material import SHARED, find_sites
 
 SITES = SHARED / "sites"
@@ -72,19 +74,127 @@ def test_a_plain_folder(tmp_path: Path) -> None:
     ("line", "status"),
     [
         ("draft: true", "draft"),
+        ("draft: 1", "draft"),
+        ('draft: "on"', "draft"),
+        ("isDraft: true", "draft"),
         ("draft: false", "published"),
+        ("draft: no", "published"),
         ("published: false", "draft"),
+        ("published: no", "draft"),
+        ("published: off", "draft"),
         ("published: true", "published"),
+        ("published: yes", "published"),
+        ("published: 2020-02-03", "published"),
+        ("published:", "published"),
         ("publish: False", "draft"),
+        ("publish: no", "draft"),
+        ("dg-publish: 0", "draft"),
+        ("public: n", "draft"),
         ("permalink: false", "draft"),
         ("status: draft", "draft"),
+        ("status: Unpublished", "draft"),
+        ("status: hidden", "hidden"),
+        ("status: [published]", "published"),
+        ("status:", "published"),
+        ("state: draft", "draft"),
+        ("visibility: private", "draft"),
+        ("visibility: public", "published"),
         ("private: true", "draft"),
+        ("Private: yes", "draft"),
+        ("listed: false", "hidden"),
+        ("unlisted: yes", "hidden"),
+        ("draft: no\nprivate: y\nlisted: no", "draft"),
     ],
 )
 def test_drafts(tmp_path: Path, line: str, status: str) -> None:
-    """A text that its head keeps from the public comes as a draft."""
-    _, texts = read(tmp_path, {"a.md": f"---\ntitle: A\n{line}\n---\nText.\n"})
+    """A text that its head keeps from the public, in any words, is kept here, too."""
+    journal, texts = read(tmp_path, {"a.md": f"---\ntitle: A\n{line}\n---\nText.\n"})
     assert texts["a.md"].status == status
+    assert not [each for each in journal.findings if each.source]
+    assert not journal.unread_keys
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "draft: maybe",
+        "draft:",
+        "private:",
+        "hidden: true",
+        "publish: later",
+        "published: 2026-13-45",
+        "listed: friends",
+        "visibility: family",
+        "state: [draft, secret]",
+        "status: seedling",
+    ],
+)
+def test_unknown_words_about_readers(tmp_path: Path, line: str) -> None:
+    """A word that is not known may mean private, so the text is a draft, and is reported."""
+    journal, texts = read(tmp_path, {"a.md": f"---\ntitle: A\n{line}\n---\nText.\n"})
+    word = line.replace("[draft, ", "").strip("]")
+    assert texts["a.md"].status == "draft"
+    assert [(each.source, each.what.split("`")[1].strip()) for each in journal.findings] == [
+        ("a.md", word)
+    ]
+    assert "so it is a draft" in journal.findings[0].what
+
+
+def test_a_program_in_place_of_a_head_says_draft(tmp_path: Path) -> None:
+    """Flags of a program have no quotes."""
+    body = "export const meta = {\n  title: 'A',\n  draft: true,\n}\n\nText.\n"
+    _, texts = read(tmp_path, {"next.config.js": "", "posts/a.mdx": body})
+    assert (texts["posts/a.mdx"].title, texts["posts/a.mdx"].status) == ("A", "draft")
+
+
+def test_dates_and_keys_that_are_not_read_are_reported(tmp_path: Path) -> None:
+    """A date that cannot be read makes a draft unless there is another; lost keys are counted."""
+    journal, texts = read(
+        tmp_path / "old",
+        {
+            "a.md": "---\ndate: 2026-13-45\nmoood: happy\n---\nText.\n",
+            "b.md": "---\ndate: not a date\nmoood: sad\nrating: 5\n---\nText.\n",
+            "2020-01-02-c.md": "---\ndate: 2026-99-99\nempty:\n---\nText.\n",
+            "d.md": "---\ndate: 2020-01-02\nupdated: some day\n---\nText.\n",
+            "e.md": "---\ndate: 2020-01-02\n---\nText.\n",
+        },
+    )
+    assert {name: text.status for name, text in texts.items()} == {
+        "2020-01-02-c.md": "published",
+        "a.md": "draft",
+        "b.md": "draft",
+        "d.md": "published",
+        "e.md": "published",
+    }
+    assert str(texts["2020-01-02-c.md"].date)[:10] == "2020-01-02"
+    plan = plan_journal(journal, "x")
+    summary = summarize(journal, plan)
+    assert summary.needing == ["2020-01-02-c.md", "a.md", "b.md", "d.md"]
+    write_journal(tmp_path / "new", plan.files, (journal, summary))
+    report = (tmp_path / "new" / "import-report.md").read_text()
+    for line in (
+        "`a.md`: `date: 2026-13-45` in its head has no meaning here, so it is a draft",
+        "`b.md`: `date: not a date` in its head has no meaning here, so it is a draft",
+        "`2020-01-02-c.md`: `date: 2026-99-99` in its head has no meaning here",
+        "`d.md`: `updated: some day` in its head has no meaning here",
+        "`moood` (files: 2)",
+        "`rating` (files: 1)",
+    ):
+        assert f"- {line}\n" in report
+    found = json.loads((tmp_path / "new" / "import-report.json").read_text())["findings"]
+    assert {"`moood` (files: 2)", "`rating` (files: 1)"} < {each["what"] for each in found}
+    assert "empty" not in report
+
+
+def test_words_of_eleventy_for_dates(tmp_path: Path) -> None:
+    """Eleventy names the date of Git, or of the file, in place of a date."""
+    files: dict[str, str | bytes] = {
+        "eleventy.config.js": "",
+        "posts/a.md": "---\ndate: git Last Modified\n---\nText.\n",
+    }
+    journal, texts = read(tmp_path, files)
+    assert texts["posts/a.md"].status == "published"
+    assert not journal.findings
 
 
 def test_dates_of_git(tmp_path: Path) -> None:
@@ -477,6 +587,16 @@ def test_a_vault_of_which_a_part_is_public(tmp_path: Path) -> None:
     }
     assert texts["a.md"].image == "source:x/a%20b.png"
     assert [each.what[:28] for each in journal.findings] == ["notes without `publish: true"]
+
+
+@pytest.mark.parametrize("line", ["publish: yes", "dg-publish: 'on'", "public: true"])
+def test_ways_to_say_that_a_note_is_public(tmp_path: Path, line: str) -> None:
+    """One note that says so, in any words, makes the others drafts."""
+    _, texts = read(tmp_path, {"a.md": f"---\n{line}\n---\nText.\n", "b.md": "Own.\n"})
+    assert {name: text.status for name, text in texts.items()} == {
+        "a.md": "published",
+        "b.md": "draft",
+    }
 
 
 def test_files_that_are_no_texts_are_left_out(tmp_path: Path) -> None:

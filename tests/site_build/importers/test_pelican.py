@@ -242,6 +242,25 @@ def test_texts_that_pelican_left_out(tmp_path: Path) -> None:
     assert "'never' is not a valid date" in finding.what
 
 
+@pytest.mark.parametrize(
+    ("line", "status", "found"),
+    [
+        ("Status: hidden", "hidden", ""),
+        ("Draft: yes", "draft", ""),
+        ("Private: on", "draft", ""),
+        ("Published: no", "draft", ""),
+        ("Status: secret", "draft", "`status: secret` in its head has no meaning here, so"),
+        ("Private:", "draft", "`private:` in its head has no meaning here, so"),
+    ],
+)
+def test_words_about_readers(tmp_path: Path, line: str, status: str, found: str) -> None:
+    """A text is kept from readers by any word that may mean so; what is not known is named."""
+    imported = read(tmp_path, **{"content/a.md": post(f"{line}\nMoood: happy\n")})
+    assert (only(imported).status, bool(only(imported).address)) == (status, status != "draft")
+    assert [each.what[: len(found)] for each in imported.findings] == [found] * bool(found)
+    assert imported.unread_keys == {"moood": 1}
+
+
 def test_links_between_sources_are_converted(tmp_path: Path) -> None:
     """Links to texts and files name them; files come with their old paths; code is left alone."""
     body = (
