@@ -157,7 +157,8 @@ def test_two_windows_do_not_save_over_each_other(journal: Journal, page: Page) -
     page.locator("#saved [name=notes]").type("first")
     expect(page.locator("#saved")).to_contain_text("saved")
     other.locator("#saved [name=notes]").type("second")
-    expect(other.locator("#saved")).to_contain_text("not saved")
+    why = "not saved, since it was changed meanwhile: press the button"
+    expect(other.locator("#saved")).to_contain_text(why)
     other.locator("#saved").get_by_role("button", name="Save").click()
     assert "Meanwhile this was changed to: first." in other.locator("main").inner_text()
     assert other.locator("[name=notes]").input_value() == "second"
