@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Journal, signed_in
@@ -185,13 +187,13 @@ def test_the_current_entry_is_in_view_on_a_phone(
     browser: Browser,
     scripts: bool,  # noqa: FBT001
 ) -> None:
-    """The line is 56 px high at all widths, and scrolls to where one is."""
+    """The line is 56 px high at all widths, scrolls to where one is, and shows if it goes on."""
     state = page.context.storage_state()
     with browser.new_context(
         viewport={"width": 240, "height": 600}, storage_state=state, java_script_enabled=scripts
     ) as context:
         phone = context.new_page()
-        for path, name in (("", "Today"), ("leads/", "Inbox")):
+        for path, name in (("", "Today"), ("leads/", "Inbox"), ("settings/", "Settings")):
             phone.goto(f"{journal.url}/desk/{path}")
             entry = phone.locator(".desk-line [aria-current]")
             assert name in entry.inner_text()
@@ -201,6 +203,10 @@ def test_the_current_entry_is_in_view_on_a_phone(
             assert line["height"] == 56
             assert box["x"] > -1  # browsers round where a line is scrolled to
             assert box["x"] + box["width"] < 241
+            # The last pixels of the line have an arrow; at its end they are empty paper.
+            end = phone.screenshot(clip={"x": 226, "y": 0, "width": 14, "height": 54})
+            colours = Image.open(BytesIO(end)).getcolors()
+            assert (len(colours or ()) == 1) == (name == "Settings")
 
 
 def test_the_script_is_small() -> None:
