@@ -204,7 +204,8 @@ async def undo(
     if not kept:
         raise Problem(
             "not_found",
-            "This was undone already, or what it changed was erased, or is no longer kept",
+            "No change with this id can be undone: it was undone already, what it changed was "
+            "erased or is no longer kept, or the id is none that `audit --ids` shows",
         )
     table = TABLES[kept[0]["table_name"]]
     if not actor.may_use(table.name):

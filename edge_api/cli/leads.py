@@ -2,7 +2,7 @@
 
 from click import Argument, Choice, Option
 
-from edge_api.admin.rows import Rows, parse_match
+from edge_api.admin.rows import Rows
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import (
     COUNT,
@@ -13,7 +13,7 @@ from edge_api.cli import (
     printable,
 )
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Read, Store
+from edge_api.db.query import Filter, Read, Store, find_row, require_row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.leads.service import LeadQuery, all_leads, find_leads
 from edge_api.open_store import command_store
@@ -29,6 +29,7 @@ _COLUMNS: Columns = {
     "NAME": "name",
     "E-MAIL": "email",
 }
+_MISSING = "There is no lead {}: `leads list` shows their ids"
 
 
 _FILTERS = (
@@ -82,10 +83,7 @@ async def _export(store: Store, arguments: Arguments) -> None:
 
 
 async def _show(store: Store, arguments: Arguments) -> None:
-    (found,) = await store.run(Read(LEADS, where=parse_match(LEADS, {"id": arguments.id})))
-    if not found.rows:
-        raise _missing_lead(arguments.id)
-    lead = found.rows[0]
+    lead = await require_row(store, LEADS, arguments.id, _MISSING.format(arguments.id))
     for name in (name for name in LEADS.readable if lead[name] is not None):
         lines = [printable(line) for line in str(lead[name]).split("\n")]
         print(f"{name}: " + "\n  ".join(lines))
@@ -95,18 +93,14 @@ async def _show(store: Store, arguments: Arguments) -> None:
         print(f"mail {row['created_at'][:16]}: {row['template_name']}, {row['status']}")
 
 
-def _missing_lead(lead_id: str) -> Problem:
-    return Problem("not_found", f"There is no lead {lead_id}: `leads list` shows their ids")
-
-
 async def _mark(store: Store, arguments: Arguments) -> None:
     given = {"status": arguments.status, "notes": arguments.notes}
     values = {name: value for name, value in given.items() if value is not None}
     if not values:
         raise Problem("invalid", "Give --status or --notes")
-    changed = await Rows(store, system_clock).update(
-        LEADS, {"id": list(arguments.id)}, values, OPERATOR
-    )
-    if len(changed) < len(set(arguments.id)):
-        raise _missing_lead(next(iter(set(arguments.id) - {row["id"] for row in changed})))
+    leads = {each: await find_row(store, LEADS, each) for each in arguments.id}
+    match = {"id": [row["id"] for row in leads.values() if row]}
+    changed = await Rows(store, system_clock).update(LEADS, match, values, OPERATOR)
+    if missing := [each for each, row in leads.items() if not row]:
+        raise Problem("not_found", _MISSING.format(missing[0]))
     print(f"{len(changed)} lead{'s' * (len(changed) != 1)} changed")

@@ -152,9 +152,7 @@ async def find_seen_leads(
     A lead is omitted if it came, or its sender replied, after the page was shown. Raises Problem
     `conflict` if none is left.
     """
-    store, seen = visit.service.store, format_instant(visit.service.clock())
-    with suppress(ValueError):
-        seen = parse_timestamp(visit.typed.get("seen", ""))
+    store, seen = visit.service.store, read_seen(visit)
     is_later = Filter("kind", "eq", "received"), Filter("created_at", "gt", seen)
     leads, replies = await store.run(
         Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
@@ -169,6 +167,13 @@ async def find_seen_leads(
     if found and found <= unread:
         raise Problem("conflict", "The person wrote again meanwhile: read that first")
     return tuple(found - unread)
+
+
+def read_seen(visit: Visit) -> str:
+    """Return the instant at which the page of the form was shown; now, if the form has none."""
+    with suppress(ValueError):
+        return parse_timestamp(visit.typed.get("seen", ""))
+    return format_instant(visit.service.clock())
 
 
 INBOX: Final = Screen("/desk/leads/", "Inbox", "inbox", show_inbox, LEADS.name, nav="Inbox")

@@ -7,14 +7,18 @@ from datetime import datetime, time, timedelta
 from operator import itemgetter
 from typing import Any, Final
 
+from markupsafe import Markup
+
 from edge_api.admin.privacy import export_person
 from edge_api.auth.erasure import Privacy, fold_address
 from edge_api.backup.copies import list_unerased_copies
-from edge_api.db.query import NEWEST, Read, read_all, read_first
+from edge_api.db.internal_tables import FORMER_ROWS
+from edge_api.db.query import NEWEST, Filter, Read, read_all, read_first, where_id
 from edge_api.db.table import Row
-from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
+from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
 from edge_api.db.types import format_instant
 from edge_api.db.visitor_columns import SentLead
+from edge_api.desk.audit_sentences import describe
 from edge_api.desk.leads import (
     BOXES,
     INBOX,
@@ -25,6 +29,7 @@ from edge_api.desk.leads import (
     mark_threads,
     read_box,
     read_query,
+    read_seen,
 )
 from edge_api.desk.rendering import with_parameters
 from edge_api.desk.screens import Action, Screen, Values, Visit, render
@@ -33,6 +38,7 @@ from edge_api.desk.tables import form_fields, read_row, save_row
 from edge_api.leads.service import Leads
 from edge_api.leads.threads import (
     address_filter,
+    first_words,
     leads_of,
     list_threads,
     name_of,
@@ -173,36 +179,80 @@ async def act(visit: Visit) -> str:
             each for each in await answers.list_messages([row["id"]]) if each["kind"] == "draft"
         ]
         stored, shown = drafts[-1]["body"] if drafts else "", visit.typed.get("was.text", "")
-        if stored.split() not in (shown.split(), text.split()):  # mail keeps no blanks at line ends
+        # Mail keeps no blanks at line ends. A draft that was sent or emptied is not overwritten.
+        if stored and stored.split() not in (shown.split(), text.split()):
             raise FormErrors(
                 {
-                    "text": f"Meanwhile this was changed to: {stored or 'nothing'}. "
+                    "text": f"Meanwhile this was changed to: {stored}. "
                     "What you typed is kept here; save again to replace it."
-                }
+                },
+                "conflict",
             )
         if text.strip() or drafts:
             await answers.save_draft(row, text, subject if text.strip() else "")
     was = visit.typed.get("was.status", row["status"])
     if (status := visit.typed.get("status", was)) not in (was, row["status"]):
         if row["status"] != was:
-            raise FormErrors({"status": f"Meanwhile this was changed to: {row['status']}."})
+            raise FormErrors(
+                {"status": f"Meanwhile this was changed to: {row['status']}."}, "conflict"
+            )
         await visit.service[Leads].mark((row["id"],), status, visit.actor)
     if button not in (*BUTTON_STATUSES, "send", "remind"):
         return visit.here
     _, _, following = await find_neighbours(visit, row)
     ahead = following or f"{INBOX.path}{split_query(with_parameters(visit.here))}"
-    if button in BUTTON_STATUSES:
-        await mark_threads(visit, (row["id"],), button)
+    wanted: tuple[str, str | None] = button, None
     if button == "remind":
         chosen = reminders(visit.now).get(visit.typed.get("remind", ""))
         if chosen is None:
             raise FormErrors({"remind": "Choose when this is to come back."})
-        await mark_threads(visit, (row["id"],), "new", format_instant(chosen[1]))
+        wanted = "new", format_instant(chosen[1])
+    if wanted != (row["status"], row["remind_at"]):  # else the button was pressed twice
+        await refuse_unseen(visit, row)
     if button == "send":
-        others = await find_seen_leads(visit, (row["id"],), "contacted")
-        message = await answers.send(row, text, subject, visit.actor, others)
+        others, seen = await find_seen_leads(visit, (row["id"],), "contacted"), read_seen(visit)
+        message = await answers.send(row, text, subject, visit.actor, others, seen=seen)
         return with_parameters(ahead, sent=message["id"])
+    await mark_threads(visit, (row["id"],), *wanted)
     return ahead
+
+
+async def refuse_unseen(visit: Visit, row: Row) -> None:
+    """Raise FormErrors if a message was answered or marked after its page was shown."""
+    store, seen = visit.service.store, read_seen(visit)
+    ids = [row["id"], *(each["id"] for each in await leads_of(store, row["email"]))]
+    sent = [
+        each
+        for each in await visit.service[Answers].list_messages(ids)
+        if each["kind"] == "sent" and each["created_at"] > seen
+    ]
+    since = (
+        Filter("table_name", "eq", LEADS.name),
+        Filter("row_id", "eq", row["id"]),
+        Filter("created_at", "gt", seen),
+    )
+    changes = [
+        each
+        for each in await read_all(store, Read(FORMER_ROWS, (), since, NEWEST))
+        if each["former"] and each["changed"]  # else it was deleted and restored
+        if any(each["former"][name] != each["changed"][name] for name in ("status", "remind_at"))
+    ]
+    is_again = sent and sent[-1]["body"].split() == visit.typed.get("text", "").split()
+    for last in () if is_again else (*sent[-1:], *changes)[:1]:
+        entries = await read_all(store, Read(AUDIT_LOG, where=where_id(last["audit_id"])))
+        said = Markup(" ").join(
+            Markup("{sentence} meanwhile, by {by}").format(**each)
+            for each in await describe(store, entries, visit.actor)
+        )
+        answer = f": “{first_words(sent[-1]['body'])}”" if sent else ""
+        raise FormErrors(
+            {
+                "form": said
+                + answer
+                + ". What you typed is kept here; press the button again if you still want that."
+            },
+            "conflict",
+        )
 
 
 async def take_back(visit: Visit) -> str:

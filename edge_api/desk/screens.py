@@ -265,7 +265,7 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
         _admit(visit, action.screen, action.scope, needs_fresh_sign_in=action.needs_fresh_sign_in)
         result = await action.run(visit)
     except FormErrors as errors:
-        return await _show_errors(action, menu, visit, Problem("invalid"), errors.by_field)
+        return await _show_errors(action, menu, visit, Problem(errors.code), errors.by_field)
     except Problem as problem:
         is_shown = action.keeps_form and problem.code not in ("forbidden", "unauthenticated")
         if problem.code not in ("invalid", "conflict") and not is_shown:

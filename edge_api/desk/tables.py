@@ -137,7 +137,7 @@ def _to_values(table: Table, texts: Mapping[str, str], errors: Mapping[str, str]
         except ValueError as error:
             found[name] = f"{name} {error}."
     if found:
-        raise FormErrors(found)
+        raise FormErrors(found, "conflict" if errors else "invalid")
     return values
 
 

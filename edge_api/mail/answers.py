@@ -61,14 +61,23 @@ class Answers:
     store: Store
     clock: Clock
 
-    async def send(
-        self, lead: Row, text: str, subject: str, actor: Actor, others: Sequence[str] = ()
+    async def send(  # noqa: PLR0913  the parts of an answer
+        self,
+        lead: Row,
+        text: str,
+        subject: str,
+        actor: Actor,
+        others: Sequence[str] = (),
+        *,
+        seen: str = "",
     ) -> Row:
         """Queue an answer, mark its lead and `others` as answered; return the stored message.
 
         The same text within `UNDO_TIME` is a second press of the button: nothing more is sent.
-        Raises Problem: `invalid` for the text, `forbidden` without the scope, `conflict` where
-        nobody can be mailed or the lead was erased, `too_many_requests`.
+        `seen` is the time to which the writer knows the answers to the lead; empty if they need
+        not know them. Raises Problem: `invalid` for the text, `forbidden` without the scope,
+        `conflict` where nobody can be mailed, the lead was erased, or was answered after `seen`,
+        and `too_many_requests`.
         """
         _require_scope(actor)
         body, title = _clean(text, subject)
@@ -80,7 +89,7 @@ class Answers:
         message = self._row(lead, "sent", body, title)
         ids = (lead["id"], *others)
         try:
-            await self.store.run(Procedure(partial(_send, message, lead, ids, actor)))
+            await self.store.run(Procedure(partial(_send, message, lead, (ids, seen), actor)))
         except Problem as problem:
             if twin := await self.find(problem.details or ""):
                 await self.save_draft(lead, "", "")  # delete the draft, which has the same text
@@ -185,13 +194,18 @@ def _require_lead(lead: Row) -> Update:
 
 
 def _send(
-    message: Row, lead: Row, ids: Sequence[str], actor: Actor, results: list[QueryResult]
+    message: Row,
+    lead: Row,
+    known: tuple[Sequence[str], str],
+    actor: Actor,
+    results: list[QueryResult],
 ) -> Iterator[Query]:
     """Yield the queries that queue an answer, for a `Procedure`.
 
+    `known` are the leads to mark, and the time to which the answers are known, or an empty text.
     Leads that are qualified, won or lost keep their status.
     """
-    now = datetime.fromisoformat(message["created_at"])
+    now, (ids, seen) = datetime.fromisoformat(message["created_at"]), known
     marked = Filter("id", "in", tuple(ids)), Filter("status", "in", ("new", "contacted", "spam"))
     values = {**LEADS.new_values({"status": "contacted"}, format_instant(now)), "remind_at": None}
     yield from audited(actor, "answer", Update(LEADS, values, marked), now, ("id",))
@@ -205,6 +219,8 @@ def _send(
         is_same = all(row[name] == message[name] for name in ("lead_id", "body", "subject"))
         if is_same and row["created_at"] > since:
             raise Problem("conflict", "The same was sent this moment", details=row["id"])
+        if seen and row["lead_id"] == message["lead_id"] and row["created_at"] > seen:
+            raise Problem("conflict", "Somebody else answered this moment: read that answer first")
     if len(last) == MAX_PER_HOUR:
         raise Problem(
             "too_many_requests",

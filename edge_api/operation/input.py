@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 
 from edge_api.auth.actor import Actor
 from edge_api.db.mail_addresses import normalize_address
-from edge_api.db.problems import Problem, format_validation_error
+from edge_api.db.problems import Code, Problem, format_validation_error
 from edge_api.db.table import RowModel, find_columns
 from edge_api.db.types import Content, check_text
 from edge_api.operation.model import (
@@ -161,10 +161,13 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class FormErrors(Exception):  # noqa: N818  it has the errors of several fields
-    """A form is invalid; `by_field` has one sentence for each field to fix."""
+    """A form is invalid, or its page is out of date (`conflict`).
 
-    def __init__(self, by_field: Mapping[str, str]) -> None:
-        self.by_field = by_field
+    `by_field` has one sentence for each field to fix, or for "form".
+    """
+
+    def __init__(self, by_field: Mapping[str, str], code: Code = "invalid") -> None:
+        self.by_field, self.code = by_field, code
         super().__init__("; ".join(f"{name}: {error}" for name, error in by_field.items()))
 
 

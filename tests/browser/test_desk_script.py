@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Journal, signed_in
@@ -157,7 +159,8 @@ def test_two_windows_do_not_save_over_each_other(journal: Journal, page: Page) -
     page.locator("#saved [name=notes]").type("first")
     expect(page.locator("#saved")).to_contain_text("saved")
     other.locator("#saved [name=notes]").type("second")
-    expect(other.locator("#saved")).to_contain_text("not saved")
+    why = "not saved, since it was changed meanwhile: press the button"
+    expect(other.locator("#saved")).to_contain_text(why)
     other.locator("#saved").get_by_role("button", name="Save").click()
     assert "Meanwhile this was changed to: first." in other.locator("main").inner_text()
     assert other.locator("[name=notes]").input_value() == "second"
@@ -184,13 +187,13 @@ def test_the_current_entry_is_in_view_on_a_phone(
     browser: Browser,
     scripts: bool,  # noqa: FBT001
 ) -> None:
-    """The line is 56 px high at all widths, and scrolls to where one is."""
+    """The line is 56 px high at all widths, scrolls to where one is, and shows if it goes on."""
     state = page.context.storage_state()
     with browser.new_context(
         viewport={"width": 240, "height": 600}, storage_state=state, java_script_enabled=scripts
     ) as context:
         phone = context.new_page()
-        for path, name in (("", "Today"), ("leads/", "Inbox")):
+        for path, name in (("", "Today"), ("leads/", "Inbox"), ("settings/", "Settings")):
             phone.goto(f"{journal.url}/desk/{path}")
             entry = phone.locator(".desk-line [aria-current]")
             assert name in entry.inner_text()
@@ -200,6 +203,10 @@ def test_the_current_entry_is_in_view_on_a_phone(
             assert line["height"] == 56
             assert box["x"] > -1  # browsers round where a line is scrolled to
             assert box["x"] + box["width"] < 241
+            # The last pixels of the line have an arrow; at its end they are empty paper.
+            end = phone.screenshot(clip={"x": 226, "y": 0, "width": 14, "height": 54})
+            colours = Image.open(BytesIO(end)).getcolors()
+            assert (len(colours or ()) == 1) == (name == "Settings")
 
 
 def test_the_script_is_small() -> None:

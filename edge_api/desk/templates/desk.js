@@ -96,9 +96,10 @@ for (const form of all("form[data-autosave]")) {
         if (was) was.value = text;
       }
       show(`saved ${new Date().toTimeString().slice(0, 5)}`);
-    } catch {
+    } catch ({ message }) {
       isChanged = true;
-      show("not saved: press the button", true);
+      const why = message === "409" ? ", since it was changed meanwhile" : "";
+      show(`not saved${why}: press the button`, true);
       return;
     } finally {
       saving = undefined;

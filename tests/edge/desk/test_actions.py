@@ -95,7 +95,7 @@ async def test_a_stale_form_says_what_changed(owner: Browser) -> None:
     await owner.post(path, notes="theirs", **{"was.notes": "old"})
 
     stale = await owner.post(path, notes="mine", **{"was.notes": "old"})
-    assert stale.status == 400
+    assert stale.status == 409
     assert "Meanwhile this was changed to: theirs." in stale.said
     assert stale.one("#notes").text().strip() == "mine"
     again = await owner.post(path, notes="mine", **{"was.notes": "theirs"})
@@ -500,7 +500,7 @@ async def test_a_lead_that_changed_meanwhile_is_not_freed(owner: Browser) -> Non
     path = f"/desk/leads/{lead['id']}/"
     await owner.post("/desk/leads/mark/", one=f"{lead['id']} won")
     answer = await owner.post(path, status="new", notes="x", **{"was.status": "spam"})
-    assert (answer.status, "Meanwhile this was changed to: won" in answer.said) == (400, True)
+    assert (answer.status, "Meanwhile this was changed to: won" in answer.said) == (409, True)
     assert [row["status"] for row in await owner.rows(LEADS)] == ["won"]
 
 

@@ -328,6 +328,7 @@ async def test_a_link_signs_in_once_and_looking_does_nothing(edge: RunningEdge) 
     for wrong in (path, path.replace(path[-4:-1], "000"), "/desk/link/x/", "/desk/link/.../"):
         again = await Browser(edge).post(wrong)
         assert (again.status, "has been used" in again.said) == (404, True)
+        assert "python -m edge_api desk link prints one" in again.said
         assert (await Browser(edge).get(wrong)).status == 404
 
 

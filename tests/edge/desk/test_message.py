@@ -245,13 +245,68 @@ async def test_a_second_window_is_not_overwritten(owner: Browser) -> None:
     for field in ("text", "notes"):
         changed = {**form, "text": "theirs", "notes": "theirs", field: "mine"}
         late = await owner.post(path, **changed)
-        assert (late.status, "Meanwhile this was changed to: theirs." in late.said) == (400, True)
+        assert (late.status, "Meanwhile this was changed to: theirs." in late.said) == (409, True)
         assert late.one(f"#{field}").text().strip() == "mine"
     own = {"text": "theirs \n and more", "was.text": "theirs \n", "notes": "theirs"}
     assert (await owner.post(path, **{**form, **own})).status == 303
     again = {**form_of(await owner.get(path)), "text": "mine", "notes": "mine"}
     assert (await owner.post(path, **again)).status == 303
     assert form_of(await owner.get(path))["notes"] == "mine"
+
+
+async def test_a_second_window_sends_no_second_answer_unseen(make_edge: EdgeMaker) -> None:
+    """It shows the first one, keeps what was typed, and sends at the next press."""
+    async with make_edge(**MAIL) as edge:
+        owner = await Browser(edge).sign_in(await edge.key())
+        path = path_of(await owner.lead(email="ann@mine.net"))
+        other = form_of(await owner.get(path))
+        first = {**other, "do": "send", "text": "Yes, <gladly>"}
+        sent = [(await owner.post(path, **first)).to.rpartition("sent=")[2] for _ in range(2)]
+        assert sent[0] == sent[1]  # a button that was pressed twice
+        late = await owner.post(path, **{**other, "do": "send", "text": "No"})
+        said = "The message of Ann Lee was answered meanwhile, by you: “Yes, <gladly>”."
+        assert (late.status, said in late.one("[role=alert]").text()) == (409, True)
+        assert late.one("#text").text().strip() == "No"
+        assert "Yes, <gladly>" in late.one(".said.is-ours .text").text()
+        assert len(await owner.rows(EMAIL_OUTBOX)) == 1
+        again = await owner.post(path, **{**form_of(late), "do": "send"})
+        assert again.status == 303
+        assert {row["id"] for row in await owner.rows(EMAIL_OUTBOX)} > {sent[0]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("contacted", "spam", "The message of Ann Lee marked as answered meanwhile, by the key"),
+        ("spam", "remind", "The message of Ann Lee marked as spam meanwhile, by the key"),
+        ("remind", "contacted", "The reminder of the message of Ann Lee was set meanwhile, by"),
+        ("contacted", "contacted", ""),
+        ("remind", "remind", ""),
+        ("", "spam", ""),  # saves notes alone
+    ],
+)
+async def test_a_second_window_marks_nothing_unseen(
+    edge: RunningEdge, owner: Browser, first: str, second: str, said: str
+) -> None:
+    """The page names the mark and who set it; the same button again is meant."""
+    helper = await Browser(edge).sign_in(await edge.key())
+    path = path_of(await owner.lead())
+    form = {**form_of(await owner.get(path)), "remind": "week"}
+    theirs = {**form_of(await helper.get(path)), "remind": "week", "notes": "theirs"}
+    assert (await helper.post(path, **{**theirs, "do": first})).status == 303
+    (marked,) = await owner.rows(LEADS)
+    late = await owner.post(path, **{**form, "do": second, "text": "My words"})
+    if said:
+        assert (late.status, said in late.one("[role=alert]").text()) == (409, True)
+        assert late.one("#text").text().strip() == "My words"
+        assert await owner.rows(LEADS) == [marked]
+        late = await owner.post(path, **{**form_of(late), "do": second, "remind": "week"})
+    assert late.status == 303
+    (row,) = await owner.rows(LEADS)
+    assert (row["status"], row["remind_at"] is None) == (
+        "new" if second == "remind" else second,
+        second != "remind",
+    )
 
 
 async def test_text_typed_for_an_erased_person_is_shown_again(owner: Browser) -> None:
@@ -275,7 +330,7 @@ async def test_a_status_is_chosen(owner: Browser) -> None:
     assert row["status"] == "won"
     assert names_of(await owner.get("/desk/leads/?status=waiting")) == []
     late = await owner.post(path, status="lost", **{"was.status": "new"})
-    assert (late.status, "Meanwhile this was changed to: won" in late.said) == (400, True)
+    assert (late.status, "Meanwhile this was changed to: won" in late.said) == (409, True)
     assert (await owner.post(path, status="x", **{"was.status": "won"})).status == 400
 
 

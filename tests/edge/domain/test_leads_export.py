@@ -75,3 +75,20 @@ def test_leads_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "1 lead changed\n"
     assert main(["leads", "mark", *ids[:3], "--status", "won"]) == 0
     assert capsys.readouterr().out == "3 leads changed\n"
+
+
+@pytest.mark.parametrize("missing", ["123", "01978f3a-0000-7000-8000-000000000000"])
+def test_an_id_of_no_lead_is_named(capsys: pytest.CaptureFixture[str], missing: str) -> None:
+    """With the command that lists the ids; the other leads are marked."""
+    assert main(["leads", "export", "--search", "n0001"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))
+    said = f"There is no lead {missing}: `leads list` shows their ids"
+    for words in (["show", missing], ["mark", missing, row["id"], "--status", "won"]):
+        assert main(["leads", *words]) != 0
+        assert said in capsys.readouterr().err
+    assert main(["leads", "show", row["id"].upper()]) == 0
+    assert "status: won" in capsys.readouterr().out
+    assert main(["leads", "mark", missing, "--status", "lost"]) != 0
+    assert said in capsys.readouterr().err
+    assert main(["audit", "--undo", missing]) != 0
+    assert "or the id is none that `audit --ids` shows" in capsys.readouterr().err

@@ -407,6 +407,28 @@ async def test_two_presses_send_one_answer(
     assert len(relay.taken) == 3
 
 
+async def test_of_two_answers_at_once_one_is_sent_unseen(
+    office: PostOffice, answers: Answers, open_another: Opener
+) -> None:
+    """On two edges; the other is refused until its writer has seen the first, and marks nothing."""
+    lead = await store_lead(office)
+    seen = format_instant(office.clock())
+    office.clock.move(seconds=1)
+    other = Answers(office.settings, await open_another(), office.clock)
+    results = await asyncio.gather(
+        answers.send(lead, "Yes", "", SIGNED_IN, seen=seen),
+        other.send(lead, "No", "", SIGNED_IN, seen=seen),
+        return_exceptions=True,
+    )
+    (problem,) = (each for each in results if isinstance(each, Problem))
+    assert (problem.code, "Somebody else answered" in problem.message) == ("conflict", True)
+    assert len(await office.outbox()) == 1
+    assert len(await office.rows(AUDIT_LOG)) == 1
+    now = format_instant(office.clock())
+    await answers.send(lead, "Both", "", SIGNED_IN, seen=now)
+    assert len(await office.outbox()) == 2
+
+
 async def test_at_most_sixty_are_sent_within_an_hour(
     office: PostOffice, answers: Answers, open_another: Opener
 ) -> None:
