@@ -150,7 +150,8 @@ class PostgreSQL:
     def freeze(self, how: signal.Signals = signal.SIGSTOP) -> None:
         """Let the machine vanish: nothing is answered and nothing is closed; SIGCONT ends it."""
         for process in (server := psutil.Process(self.pid), *server.children()):
-            process.send_signal(how)
+            with suppress(psutil.NoSuchProcess):  # a session may end at this moment
+                process.send_signal(how)
 
     def remove(self) -> None:
         """End the server and leave nothing behind."""
