@@ -2,7 +2,7 @@
 # from the environment or from the command line: make run PORT=9000.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build setup check format quick test judge bench release lock upgrade clean
+.PHONY: help run unserved build setup check format quick test judge bench release lock upgrade clean
 
 PYTHON_IN_VENV := .venv/bin/python
 # A release is taken a week after it appeared, when a bad one has been found out and withdrawn.
@@ -19,9 +19,13 @@ run build: export ACCESS_REQUESTS ?= $(or $(shell sed -n "s/^ACCESS_REQUESTS=[\"
 
 IS_DEMO := $(filter-out 0 no off false,$(DEMO))
 
-run: $(if $(IS_DEMO),,build) ## build the site, prepare the store, serve on PORT (8000), publish what changes; DEMO=1 does so in demo/
+run: $(if $(IS_DEMO),,unserved build) ## build the site, prepare the store, serve on PORT (8000), publish what changes; DEMO=1 does so in demo/
 	@$(if $(IS_DEMO),tools/setup run)
 	@exec tools/run
+
+unserved: # an edge that serves the journal already would serve what is built here, for another PORT
+	@tools/setup run
+	@$(PYTHON_IN_VENV) -c 'import sys; from site_build.cli.run import find_other_edge; sys.exit(find_other_edge() or None)'
 
 build: ## build the site from content/, with only what running needs
 	@tools/setup run

@@ -39,7 +39,7 @@ from edge_api.db.sqlite.processes import is_served_by_outdated_code
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health, MachineMonitor, check_units, make_context, name_unit
-from edge_api.journal.builds import NO_BUILD
+from edge_api.journal.builds import NO_BUILD, BuildManager
 from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import check_relay
@@ -245,6 +245,7 @@ async def _check_service(
         async with assemble(settings, create=False) as assembly:
             checks = (await assembly.service[Health].report())["checks"]
             failure, held = assembly.publishing.failure, assembly.publishing.held
+            build_error = assembly.service[BuildManager].error
             keys = [] if settings.is_loopback else await _check_development_keys(assembly)
             unreviewed = await _check_unreviewed_keys(assembly)
             count = await count_pending(assembly.service.store, assembly.service.clock())
@@ -276,14 +277,14 @@ async def _check_service(
         )
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
     # Readiness is public, so its errors name no command; add the command that fixes each.
-    for words, fix in (
-        ("another SITE_URL", f": run {BUILD} build"),
+    for words, whole in (
+        ("the build was made for another SITE_URL", build_error),
         (
-            "more than a minute: start it again",
-            f" (systemctl restart {name_unit()}-publish; without systemd {BUILD} publish)",
+            "minute: start it again",
+            f"minute: systemctl restart {name_unit()}-publish; without systemd {BUILD} publish",
         ),
     ):
-        readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
+        readiness_errors = [each.replace(words, whole) for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
     errors = {
         "store": [],

@@ -5,11 +5,14 @@ a function `run`, which takes the values. The `execute` of its package calls `ru
 """
 
 import gc
+import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -25,6 +28,21 @@ Actions: TypeAlias = Mapping[str, tuple[str, str, Sequence[click.Parameter]]]
 Sections: TypeAlias = Mapping[str, Mapping[str, tuple[str, str, str]]]
 """Commands by heading and name: a module, a summary, and an example's arguments."""
 PATH: Final = click.Path(path_type=Path)
+
+
+def _end_with_input(_context: click.Context, _option: click.Parameter, is_given: Any) -> None:
+    def wait() -> None:
+        if not os.read(0, 1):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    if is_given:
+        Thread(target=wait, daemon=True).start()
+
+
+END_WITH_INPUT: Final = click.Option(
+    ["--end-with-input"], is_flag=True, hidden=True, expose_value=False, callback=_end_with_input
+)
+"""An option that ends a process when its standard input does, as after the end of its parent."""
 JSON: Final = click.Option(["--json"], is_flag=True, help="print JSON")
 
 
@@ -115,19 +133,43 @@ def run_program(program: Program, words: Sequence[str] | None, name: str) -> int
     words = sys.argv[1:] if words is None else [*words]
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
+    code = 2
     gc.disable()  # loading modules makes no garbage; collections would take a tenth of the time
     try:
-        return int(program.main(words, name, standalone_mode=False))
+        code = int(program.main(words, name, standalone_mode=False))
+        if sys.stdout:
+            sys.stdout.flush()
     except NoArgsIsHelpError as error:
         error.show()
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else name
         sys.stderr.write(f"{path}: {error.format_message()}\nSee {path} --help.\n")
     except click.Abort:
-        return 130
+        code = 130
+    except Exception as error:
+        cause = error.__cause__ or error  # a build would blame its own folder
+        if sys.stdout and isinstance(cause, OSError) and cause.filename is None:
+            _probe_output(name)
+        raise
     finally:
         gc.enable()
-    return 2
+    return code
+
+
+def _probe_output(name: str) -> None:
+    """Raise SystemExit if the standard output cannot be written."""
+    try:
+        print(flush=True)  # noqa: T201  not a message: it fails again where the output is at fault
+    except OSError as error:
+        discard_output()
+        fault = f"{name}: the standard output cannot be written ({error.strerror})"
+        # After a broken pipe whoever reads has read enough.
+        sys.exit(1 if isinstance(error, BrokenPipeError) else fault)
+
+
+def discard_output() -> None:
+    """Discard what is printed from now on, as Python would fail again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def parameter_type(read: Callable[[str], Value], noun: str = "") -> Callable[[str], Value]:

@@ -1,7 +1,9 @@
-"""The heartbeat file, which the watcher of content writes and the edge checks."""
+"""Signs of running processes: the watcher's heartbeat file, and the lock of a store's edge."""
 
+import fcntl
 import os
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
@@ -22,6 +24,8 @@ class Heartbeat(BaseModel, frozen=True):
     pid: int
     code_changed: bool
     """Whether the installed code has changed since the watcher started."""
+    site_url: str = ""
+    """The origin that it builds for; empty in those of versions before 1.1."""
     failure: str
     """The failure of the last build, in one line that may name paths; empty without a failure."""
 
@@ -50,3 +54,40 @@ def remove_heartbeat(build_dir: Path) -> None:
         found = Heartbeat.read(build_dir)
         if found and found.pid == os.getpid():
             (build_dir / HEARTBEAT_FILE).unlink()
+
+
+def find_watcher(build_dir: Path) -> Heartbeat | None:
+    """Return the last heartbeat of another process of this user, if that runs."""
+    with suppress(OSError, ValueError):
+        found = Heartbeat.read(build_dir)
+        recent = datetime.now(UTC) - timedelta(seconds=3 * BEAT_SECONDS)
+        if found and found.pid != os.getpid() and found.at > recent:
+            os.kill(found.pid, 0)  # raises ProcessLookupError if there is no such process
+            return found
+    return None
+
+
+def find_edge(store: Path) -> list[str] | None:
+    """Return the process id and the digest of the code of the edge that serves a SQLite store.
+
+    None: no edge does. Raises OSError.
+    """
+    file = store.with_name(f"{store.name}-lock")
+    if not file.exists():
+        return None
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(descriptor, 100).decode().split(" ")
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def name_edge(store: Path, edge: list[str] | None) -> str:
+    """Return an error that names the edge that `find_edge` has found."""
+    return (
+        f"{store} is served by another edge (process {(edge and edge[0]) or 'unknown'}): "
+        "end that one, or set DATABASE_URL to another file"
+    )

@@ -15,8 +15,10 @@ from typing import Final
 from click import Option
 
 from edge_api.schema.commands import Arguments
-from edge_api.schema.heartbeat import Heartbeat
+from edge_api.schema.environment import sqlite_file
+from edge_api.schema.heartbeat import Heartbeat, find_edge, name_edge
 from edge_api.schema.index import CURRENT_LINK
+from site_build.errors import BuildError
 from site_build.options import read_settings
 
 # Nothing would start the watcher again, so it keeps running (--stay) when its code changes.
@@ -35,8 +37,10 @@ def run(arguments: Arguments) -> int:
     """Run until a signal, and return 0; return 1 if the watcher or the edge ends by itself.
 
     The edge starts after the first build or, if that fails, with an earlier build. Without any
-    build, the status is that of the watcher.
+    build, the status is that of the watcher. Raises BuildError if another edge serves the store.
     """
+    if other := find_other_edge():  # before a build, which that one would serve
+        raise BuildError(other)
     if arguments.port:
         os.environ["PORT"] = arguments.port  # without SITE_URL, the build puts it into addresses
     ending = Event()
@@ -54,6 +58,15 @@ def run(arguments: Arguments) -> int:
         if status is not None:
             sys.stderr.write(f"{program} {name} has ended with status {status}: all is stopped\n")
     return 1
+
+
+def find_other_edge() -> str:
+    """Return an error if an edge serves the store already, else an empty text."""
+    with suppress(BuildError, OSError):  # the edge reports these
+        store = sqlite_file(read_settings().get("DATABASE_URL", "sqlite:///var/edge.db"))
+        if store and (edge := find_edge(store.resolve())):
+            return name_edge(store.resolve(), edge)
+    return ""
 
 
 def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:
@@ -77,7 +90,9 @@ def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:
 
 
 def _start(words: Sequence[str]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-m", *words])  # noqa: S603
+    # The pipe closes when this process ends, even by SIGKILL: that ends the others as well.
+    command = [sys.executable, "-m", *words, "--end-with-input"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603
 
 
 def _wait(processes: Sequence["subprocess.Popen[bytes]"], is_over: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""The processes of `make run` and the Procfile: the edge, and the watcher beside it."""
+"""The processes of `make run`, `fore-edge run` and the Procfile: an edge and a watcher."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.content.workshop import ROOT, find_free_port, lay_out, plain_environment
@@ -83,3 +84,38 @@ def test_a_change_of_the_content_is_served(tmp_path: Path, command: list[str], s
 
     assert process.returncode == status, said
     assert "Traceback" not in said
+
+
+def test_what_is_served_stays_the_build_for_its_address(tmp_path: Path) -> None:
+    """A second `run` is refused before it builds, and so is `build` for another address.
+
+    The first one runs with a full output. When it is killed, the edge and the watcher end.
+    """
+    lay_out(tmp_path, TEST_CONTENT)
+    command, port = tmp_path / ".bin" / "fore-edge", find_free_port()
+    with running(["/bin/sh", "-c", f"exec '{command}' run >/dev/full"], tmp_path, port) as first:
+        assert awaits(port, f'href="http://127.0.0.1:{port}/journal/{_POST}/"')
+        served = (tmp_path / "build" / "current").readlink()
+        for words, fault in (
+            (("run", "--port", str(find_free_port())), "is served by another edge (process "),
+            (("build",), f") builds this journal for http://127.0.0.1:{port}, and this would "),
+        ):
+            refused = subprocess.run(
+                [command, *words],
+                cwd=tmp_path,
+                env=plain_environment(),
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=patience(),
+            )
+            assert refused.returncode == 1
+            assert fault in refused.stderr
+            assert refused.stderr.count("\n") == 1
+        assert (tmp_path / "build" / "current").readlink() == served
+        started = psutil.Process(first.pid).children(recursive=True)
+        first.kill()
+        first.wait()
+        assert len(started) > 1
+        assert psutil.wait_procs(started, timeout=patience())[1] == []
+        assert not (tmp_path / "build" / ".watcher").exists()
