@@ -25,7 +25,7 @@ run: $(if $(IS_DEMO),,unserved build) ## build the site, prepare the store, serv
 
 unserved: # an edge that serves the journal already would serve what is built here, for another PORT
 	@tools/setup run
-	@$(PYTHON_IN_VENV) -c 'import sys; from site_build.cli.run import find_other_edge; sys.exit(find_other_edge() or None)'
+	@$(PYTHON_IN_VENV) -c 'from site_build.cli.run import refuse_second_edge; refuse_second_edge()'
 
 build: ## build the site from content/, with only what running needs
 	@tools/setup run

@@ -44,7 +44,7 @@ from edge_api.mail.transports import MailRefusal, make_maildir
 from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER_VARIABLE
 from edge_api.metrics import make_private_app
 from edge_api.oauth.server import OAuthServer
-from edge_api.schema.commands import END_WITH_INPUT, Arguments, discard_output, parameter_type
+from edge_api.schema.commands import END_WITH_PARENT, Arguments, discard_output, parameter_type
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS, Settings, find_mistakes, is_loopback
 
@@ -92,7 +92,7 @@ PARAMS: Final = (
         default=1,
         help="processes that serve; more than 1 needs PostgreSQL (default: 1)",
     ),
-    END_WITH_INPUT,
+    END_WITH_PARENT,
     Option([INHERITED_OPTION], type=parameter_type(_parse_inherited), hidden=True),
 )
 
@@ -297,9 +297,12 @@ async def print_startup(assembly: Assembly, arguments: Arguments, port: int) -> 
     """Print the address, and the development key if only this machine can use it."""
     service, host = assembly.service, arguments.host
     # On this machine both are one address, which is printed once.
-    addresses = dict.fromkeys((service.settings.site_url, f"http://{host}:{port}"))
     try:
-        print("serving", " on ".join(addresses), flush=True)
+        print(
+            "serving",
+            " on ".join(dict.fromkeys((service.settings.site_url, f"http://{host}:{port}"))),
+            flush=True,
+        )
     except OSError as error:  # a full disk, or a pipe that nobody reads
         _log.warning("the standard output cannot be written (%s): it is dropped", error.strerror)
         discard_output()

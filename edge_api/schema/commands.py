@@ -28,21 +28,14 @@ Actions: TypeAlias = Mapping[str, tuple[str, str, Sequence[click.Parameter]]]
 Sections: TypeAlias = Mapping[str, Mapping[str, tuple[str, str, str]]]
 """Commands by heading and name: a module, a summary, and an example's arguments."""
 PATH: Final = click.Path(path_type=Path)
-
-
-def _end_with_input(_context: click.Context, _option: click.Parameter, is_given: Any) -> None:
-    def wait() -> None:
-        if not os.read(0, 1):
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    if is_given:
-        Thread(target=wait, daemon=True).start()
-
-
-END_WITH_INPUT: Final = click.Option(
-    ["--end-with-input"], is_flag=True, hidden=True, expose_value=False, callback=_end_with_input
+END_WITH_PARENT: Final = click.Option(
+    ["--end-with-parent"],
+    is_flag=True,
+    hidden=True,
+    expose_value=False,
+    callback=lambda _context, _option, is_given: is_given and end_with_parent(),  # type: ignore[func-returns-value]
 )
-"""An option that ends a process when its standard input does, as after the end of its parent."""
+"""An option of processes that `run` starts with a pipe as their standard input."""
 JSON: Final = click.Option(["--json"], is_flag=True, help="print JSON")
 
 
@@ -137,8 +130,7 @@ def run_program(program: Program, words: Sequence[str] | None, name: str) -> int
     gc.disable()  # loading modules makes no garbage; collections would take a tenth of the time
     try:
         code = int(program.main(words, name, standalone_mode=False))
-        if sys.stdout:
-            sys.stdout.flush()
+        print(end="", flush=True)  # noqa: T201  what is left of the output
     except NoArgsIsHelpError as error:
         error.show()
     except click.UsageError as error:
@@ -149,22 +141,20 @@ def run_program(program: Program, words: Sequence[str] | None, name: str) -> int
     except Exception as error:
         cause = error.__cause__ or error  # a build would blame its own folder
         if sys.stdout and isinstance(cause, OSError) and cause.filename is None:
-            _probe_output(name)
+            try:
+                print(flush=True)  # noqa: T201  it fails again where the output is at fault
+            except OSError as fault:
+                discard_output()
+                # After a broken pipe whoever reads has read enough.
+                sys.exit(
+                    1
+                    if isinstance(fault, BrokenPipeError)
+                    else f"{name}: the standard output cannot be written ({fault.strerror})"
+                )
         raise
     finally:
         gc.enable()
     return code
-
-
-def _probe_output(name: str) -> None:
-    """Raise SystemExit if the standard output cannot be written."""
-    try:
-        print(flush=True)  # noqa: T201  not a message: it fails again where the output is at fault
-    except OSError as error:
-        discard_output()
-        fault = f"{name}: the standard output cannot be written ({error.strerror})"
-        # After a broken pipe whoever reads has read enough.
-        sys.exit(1 if isinstance(error, BrokenPipeError) else fault)
 
 
 def discard_output() -> None:
@@ -191,3 +181,13 @@ def require_one(arguments: Arguments, *names: str, least: int = 1) -> None:
     )
     if not least <= given <= 1:
         raise click.UsageError(f"Give {'' if least else 'at most '}one of {', '.join(names)}.")
+
+
+def end_with_parent() -> None:
+    """Let SIGTERM end this process when its parent closes the pipe to the standard input."""
+
+    def wait() -> None:
+        os.read(0, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    Thread(target=wait, daemon=True).start()

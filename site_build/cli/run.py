@@ -37,10 +37,9 @@ def run(arguments: Arguments) -> int:
     """Run until a signal, and return 0; return 1 if the watcher or the edge ends by itself.
 
     The edge starts after the first build or, if that fails, with an earlier build. Without any
-    build, the status is that of the watcher. Raises BuildError if another edge serves the store.
+    build, the status is that of the watcher. Raises SystemExit if another edge serves the store.
     """
-    if other := find_other_edge():  # before a build, which that one would serve
-        raise BuildError(other)
+    refuse_second_edge()  # before a build, which the first one would serve
     if arguments.port:
         os.environ["PORT"] = arguments.port  # without SITE_URL, the build puts it into addresses
     ending = Event()
@@ -60,13 +59,12 @@ def run(arguments: Arguments) -> int:
     return 1
 
 
-def find_other_edge() -> str:
-    """Return an error if an edge serves the store already, else an empty text."""
+def refuse_second_edge() -> None:
+    """Raise SystemExit with a sentence if an edge serves the store already."""
     with suppress(BuildError, OSError):  # the edge reports these
         store = sqlite_file(read_settings().get("DATABASE_URL", "sqlite:///var/edge.db"))
         if store and (edge := find_edge(store.resolve())):
-            return name_edge(store.resolve(), edge)
-    return ""
+            sys.exit(name_edge(store.resolve(), edge))
 
 
 def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:
@@ -91,7 +89,7 @@ def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:
 
 def _start(words: Sequence[str]) -> "subprocess.Popen[bytes]":
     # The pipe closes when this process ends, even by SIGKILL: that ends the others as well.
-    command = [sys.executable, "-m", *words, "--end-with-input"]
+    command = [sys.executable, "-m", *words, "--end-with-parent"]
     return subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603
 
 

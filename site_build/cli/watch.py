@@ -10,7 +10,7 @@ from typing import Final
 from click import Option
 from rich.console import Console
 
-from edge_api.schema.commands import END_WITH_INPUT, Arguments
+from edge_api.schema.commands import END_WITH_PARENT, Arguments
 from edge_api.schema.heartbeat import find_watcher
 from edge_api.schema.installed_code import InstalledCode
 from site_build.build.fingerprint import SOURCES
@@ -31,7 +31,7 @@ PARAMS: Final = (
     SITE_URL,
     STRICT,
     JOBS,
-    END_WITH_INPUT,
+    END_WITH_PARENT,
     Option(
         ["--stay"],
         is_flag=True,

@@ -55,12 +55,6 @@ def lock_store(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def is_served_by_outdated_code(path: Path) -> bool:
-    """Return whether an edge serves the store with outdated code. Raises OSError."""
-    holder = find_edge(path)
-    return holder is not None and holder[1:] != [InstalledCode(PACKAGE).digest.hex()]
-
-
 class ReplicatorError(Exception):
     """The replicator does not run, or has reported an error, which is the message."""
 
