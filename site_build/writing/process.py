@@ -155,8 +155,8 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except OSError as error:  # the spool cannot be written, or another watcher has it
-        is_taken = isinstance(error, BlockingIOError)
         sys.exit(
-            "WRITING=on has no effect: "
-            f"{'another watcher of this journal has it' if is_taken else error}"
+            "WRITING=on has no effect: another watcher of this journal has it"
+            if isinstance(error, BlockingIOError)
+            else f"WRITING=on has no effect: {error}"
         )
