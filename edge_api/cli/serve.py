@@ -44,7 +44,7 @@ from edge_api.mail.transports import MailRefusal, make_maildir
 from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER_VARIABLE
 from edge_api.metrics import make_private_app
 from edge_api.oauth.server import OAuthServer
-from edge_api.schema.commands import END_WITH_PARENT, Arguments, discard_output, parameter_type
+from edge_api.schema.commands import Arguments, discard_output, parameter_type
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS, Settings, find_mistakes, is_loopback
 
@@ -92,7 +92,6 @@ PARAMS: Final = (
         default=1,
         help="processes that serve; more than 1 needs PostgreSQL (default: 1)",
     ),
-    END_WITH_PARENT,
     Option([INHERITED_OPTION], type=parameter_type(_parse_inherited), hidden=True),
 )
 

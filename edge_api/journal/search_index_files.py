@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 import sys
+import threading
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Container, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +34,6 @@ from edge_api.journal.builds import (
     read_post_lines,
 )
 from edge_api.journal.posts import Posts, digest_post, extract_search_text
-from edge_api.schema.commands import end_with_parent
 from edge_api.schema.index import INDEX_FILE, IndexHead, SearchHits, SearchText
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
@@ -285,7 +285,13 @@ async def make_file(files: IndexFiles, posts_file: Path) -> None:
             process.kill()
 
 
+def _end_with_parent() -> None:
+    """End this process when its parent closes the pipe to the standard input."""
+    sys.stdin.read()
+    os._exit(1)
+
+
 if __name__ == "__main__":
-    end_with_parent()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.setswitchinterval(0.0002)  # seconds after which a thread yields to another one
     IndexFiles(Path(sys.argv[2])).make(Path(sys.argv[1]))

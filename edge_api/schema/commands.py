@@ -6,13 +6,11 @@ a function `run`, which takes the values. The `execute` of its package calls `ru
 
 import gc
 import os
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -28,14 +26,6 @@ Actions: TypeAlias = Mapping[str, tuple[str, str, Sequence[click.Parameter]]]
 Sections: TypeAlias = Mapping[str, Mapping[str, tuple[str, str, str]]]
 """Commands by heading and name: a module, a summary, and an example's arguments."""
 PATH: Final = click.Path(path_type=Path)
-END_WITH_PARENT: Final = click.Option(
-    ["--end-with-parent"],
-    is_flag=True,
-    hidden=True,
-    expose_value=False,
-    callback=lambda _context, _option, is_given: is_given and end_with_parent(),  # type: ignore[func-returns-value]
-)
-"""An option of processes that `run` starts with a pipe as their standard input."""
 JSON: Final = click.Option(["--json"], is_flag=True, help="print JSON")
 
 
@@ -181,13 +171,3 @@ def require_one(arguments: Arguments, *names: str, least: int = 1) -> None:
     )
     if not least <= given <= 1:
         raise click.UsageError(f"Give {'' if least else 'at most '}one of {', '.join(names)}.")
-
-
-def end_with_parent() -> None:
-    """Let SIGTERM end this process when its parent closes the pipe to the standard input."""
-
-    def wait() -> None:
-        os.read(0, 1)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    Thread(target=wait, daemon=True).start()

@@ -3,7 +3,6 @@
 import fcntl
 import os
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
@@ -24,8 +23,6 @@ class Heartbeat(BaseModel, frozen=True):
     pid: int
     code_changed: bool
     """Whether the installed code has changed since the watcher started."""
-    site_url: str = ""
-    """The origin that it builds for; empty in those of versions before 1.1."""
     failure: str
     """The failure of the last build, in one line that may name paths; empty without a failure."""
 
@@ -54,17 +51,6 @@ def remove_heartbeat(build_dir: Path) -> None:
         found = Heartbeat.read(build_dir)
         if found and found.pid == os.getpid():
             (build_dir / HEARTBEAT_FILE).unlink()
-
-
-def find_watcher(build_dir: Path) -> Heartbeat | None:
-    """Return the last heartbeat of another process of this user, if that runs."""
-    with suppress(OSError, ValueError):
-        found = Heartbeat.read(build_dir)
-        recent = datetime.now(UTC) - timedelta(seconds=3 * BEAT_SECONDS)
-        if found and found.pid != os.getpid() and found.at > recent:
-            os.kill(found.pid, 0)  # raises ProcessLookupError if there is no such process
-            return found
-    return None
 
 
 def find_edge(store: Path) -> list[str] | None:

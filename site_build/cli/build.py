@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from edge_api.schema.commands import Arguments
-from edge_api.schema.heartbeat import find_watcher
 from site_build.cli.terminal import open_console, print_findings, with_noun
-from site_build.errors import HELD_STATUS, BuildError, BusyError, ContentError, describe_held
+from site_build.errors import HELD_STATUS, BusyError, ContentError, describe_held
 from site_build.options import (
     CONTENT,
     JOBS,
@@ -34,13 +33,6 @@ def run(arguments: Arguments) -> int:
 
     Returns 1 for content that `--strict` refuses.
     """
-    watcher = find_watcher(arguments.output)
-    if watcher and watcher.site_url not in {"", arguments.site_url}:
-        raise BuildError(
-            f"nothing was built: a watcher (process {watcher.pid}) builds this journal for "
-            f"{watcher.site_url}, and this would build it for {arguments.site_url}: set the same "
-            "PORT or SITE_URL here (in .env), or end that process first"
-        )
     began = time.monotonic()
     console = open_console()
     # The process ends after the build, so memory need not be freed: garbage collection would take

@@ -88,9 +88,7 @@ def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:
 
 
 def _start(words: Sequence[str]) -> "subprocess.Popen[bytes]":
-    # The pipe closes when this process ends, even by SIGKILL: that ends the others as well.
-    command = [sys.executable, "-m", *words, "--end-with-parent"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603
+    return subprocess.Popen([sys.executable, "-m", *words])  # noqa: S603
 
 
 def _wait(processes: Sequence["subprocess.Popen[bytes]"], is_over: Callable[[], bool]) -> None:

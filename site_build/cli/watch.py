@@ -10,8 +10,7 @@ from typing import Final
 from click import Option
 from rich.console import Console
 
-from edge_api.schema.commands import END_WITH_PARENT, Arguments
-from edge_api.schema.heartbeat import find_watcher
+from edge_api.schema.commands import Arguments
 from edge_api.schema.installed_code import InstalledCode
 from site_build.build.fingerprint import SOURCES
 from site_build.cli.build import make_build_options
@@ -19,7 +18,6 @@ from site_build.cli.terminal import open_console, print_findings, relay_output, 
 from site_build.errors import BuildError, ContentError, Diagnostic, describe_held
 from site_build.options import CONTENT, JOBS, OUTPUT, SITE_URL, STRICT, read_settings
 from site_build.pelican_plugin.plugin import list_sources
-from site_build.pelican_plugin.settings import warn
 from site_build.progress import Observer, Report
 from site_build.releases.watcher import HeartbeatThread, ReleaseEvent, watch_and_publish
 from site_build.text import write_instant
@@ -31,7 +29,6 @@ PARAMS: Final = (
     SITE_URL,
     STRICT,
     JOBS,
-    END_WITH_PARENT,
     Option(
         ["--stay"],
         is_flag=True,
@@ -55,11 +52,9 @@ def run(arguments: Arguments) -> int:
             EventPrinter(open_console(), options.content),
         )
         writes = read_settings().get("WRITING") == "on"
-        if other := find_watcher(options.output):
-            warn(f"another watcher (process {other.pid}) builds in {options.output}: end one")
         given = (options.content, options.output, options.site_url)
         with (
-            HeartbeatThread(options.output, code, options.site_url) as heartbeat,
+            HeartbeatThread(options.output, code) as heartbeat,
             writing(*given) if writes else nullcontext(),
         ):
             watch_and_publish(options, sources, printer, heartbeat, keeps_running=arguments.stay)

@@ -37,15 +37,11 @@ class HeartbeatThread(threading.Thread):
     """
 
     def __init__(
-        self,
-        build_dir: Path,
-        code: InstalledCode,
-        site_url: str = "",
-        beat_seconds: float = BEAT_SECONDS,
+        self, build_dir: Path, code: InstalledCode, beat_seconds: float = BEAT_SECONDS
     ) -> None:
         super().__init__(name="heartbeat", daemon=True)
         self._build_dir = build_dir
-        self._code, self._site_url = code, site_url
+        self._code = code
         self._beat_seconds = beat_seconds
         self._active_at = datetime.now(UTC)
         self._failure: str | None = None
@@ -78,7 +74,6 @@ class HeartbeatThread(threading.Thread):
                         active_at=self._active_at,
                         pid=os.getpid(),
                         code_changed=self._code.has_changed,
-                        site_url=self._site_url,
                         # A failure may contain names of files, which may be invalid UTF-8.
                         failure=(self._failure or "").encode("utf-8", "replace").decode(),
                     ).write(self._build_dir)

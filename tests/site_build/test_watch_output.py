@@ -198,20 +198,6 @@ def test_a_closed_pipe_stops_no_watcher(bench: Workbench) -> None:
         assert process.wait(patience(180)) == 0
 
 
-def test_a_second_watcher_names_the_first(bench: Workbench) -> None:
-    """By its process, so that one of them can be ended; it works nevertheless."""
-    reading, writing = os.pipe()
-    now = datetime.now(UTC)
-    first = Heartbeat(at=now, active_at=now, pid=os.getpid(), code_changed=False, failure="")
-    first.write(bench.output)
-    with running(watch(bench), writing) as process, os.fdopen(reading) as said:
-        edit(bench, 1)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(patience(180)) == 0
-        warning = f"warning: another watcher (process {os.getpid()}) builds in {bench.output}: end"
-        assert warning in said.read()
-
-
 START = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_edge())"
 
 
