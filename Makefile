@@ -2,7 +2,7 @@
 # from the environment or from the command line: make run PORT=9000.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run unserved build setup check format quick test judge bench release lock upgrade clean
+.PHONY: help run build setup check format quick test judge bench release lock upgrade clean
 
 PYTHON_IN_VENV := .venv/bin/python
 # A release is taken a week after it appeared, when a bad one has been found out and withdrawn.
