@@ -19,9 +19,13 @@ run build: export ACCESS_REQUESTS ?= $(or $(shell sed -n "s/^ACCESS_REQUESTS=[\"
 
 IS_DEMO := $(filter-out 0 no off false,$(DEMO))
 
-run: $(if $(IS_DEMO),,build) ## build the site, prepare the store, serve on PORT (8000), publish what changes; DEMO=1 does so in demo/
+run: $(if $(IS_DEMO),,.unserved build) ## build the site, prepare the store, serve on PORT (8000), publish what changes; DEMO=1 does so in demo/
 	@$(if $(IS_DEMO),tools/setup run)
 	@exec tools/run
+
+.unserved: # an edge that serves the journal already would serve what is built here, for another PORT
+	@tools/setup run
+	@$(PYTHON_IN_VENV) -c 'from site_build.cli.run import refuse_second_edge; refuse_second_edge()'
 
 build: ## build the site from content/, with only what running needs
 	@tools/setup run

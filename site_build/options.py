@@ -14,7 +14,7 @@ from typing import Final
 from click import IntRange, Option
 
 from edge_api.schema.commands import FOLDER, PATH, parameter_type
-from edge_api.schema.environment import SettingsError, read_origin, read_variables
+from edge_api.schema.environment import MAX_PORT, SettingsError, read_origin, read_variables
 from site_build.content.dates import parse_instant
 from site_build.errors import BuildError
 
@@ -42,7 +42,11 @@ def find_content() -> str:
 
 def _find_origin() -> str:
     settings = read_settings()
-    return settings.get("SITE_URL", f"http://127.0.0.1:{settings.get('PORT', '8000')}")
+    with suppress(ValueError):
+        return settings.get("SITE_URL") or read_origin(
+            f"http://127.0.0.1:{settings.get('PORT', '8000')}"
+        )
+    raise BuildError(f"PORT: must be a port from 1 to {MAX_PORT}", 2)
 
 
 def apply_settings_option(arguments: Sequence[str]) -> None:

@@ -187,6 +187,38 @@ def test_a_command_imports_what_it_uses(
         assert [name for name in modules if name.startswith(commands)] == []
 
 
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [("site_build", ["build"]), *in_ci(("site_build", ["check"]), ("edge_api", ["--help"]))],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_one_sentence(
+    tmp_path: Path, program: str, words: list[str], unbuffered: str
+) -> None:
+    """It blames the output, not the journal's own disk; a closed pipe is not reported."""
+    (tmp_path / "content").mkdir()
+    environment = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered}
+    read, write = os.pipe()
+    os.close(read)
+    with Path("/dev/full").open("wb") as full, open(write, "wb") as closed:  # noqa: PTH123
+        ended = [
+            subprocess.run(
+                [sys.executable, "-m", program, *words],
+                cwd=tmp_path,
+                env=environment,
+                check=False,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=patience(120),
+            )
+            for output in (full, closed)
+        ]
+    fault = "the standard output cannot be written (No space left on device)"
+    assert [each.returncode for each in ended] == [1, 1]
+    assert [each.stderr for each in ended] == [f"python -m {program}: {fault}\n", ""]
+
+
 FORE_EDGE = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_edge())"
 NOBODY = 65534
 COMPLETED = {

@@ -26,7 +26,6 @@ from edge_api.db.sqlite.processes import (
     STOP_SECONDS,
     ReplicatorError,
     find_litestream,
-    is_locked,
     litestream_configuration,
     litestream_environment,
     litestream_state_path,
@@ -39,6 +38,7 @@ from edge_api.db.sqlite.processes import (
 )
 from edge_api.health import Check
 from edge_api.open_store import require_sqlite_path
+from edge_api.schema.heartbeat import find_edge
 from edge_api.settings import Settings
 
 
@@ -153,7 +153,7 @@ def replica_errors(settings: Settings) -> Iterator[str]:
     try:
         store = _replicable_store(settings)
         find_litestream()
-        if is_locked(store):
+        if find_edge(store):
             sync_replica(store, SYNC_TIMEOUT_SECONDS)
     except StoreRefusal as refusal:
         yield str(refusal)

@@ -33,9 +33,10 @@ from edge_api.backup.replica import SYNC_TIMEOUT_SECONDS, fetch_latest
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import count_lost, record_keys, verify_copy
 from edge_api.db.sqlite.opening import sync
-from edge_api.db.sqlite.processes import ReplicatorError, is_locked, sync_replica
+from edge_api.db.sqlite.processes import ReplicatorError, sync_replica
 from edge_api.db.types import format_instant
 from edge_api.schema.environment import EDGE
+from edge_api.schema.heartbeat import find_edge
 from edge_api.schema.writing import locate_var
 from edge_api.settings import Settings, read_settings
 
@@ -340,7 +341,7 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
     with _translate_errors("the replica cannot be verified"):
         _require_disk_space(store)
         record_keys(store, keys)
-        synced = sync_replica(store, SYNC_TIMEOUT_SECONDS) if is_locked(store) else 0
+        synced = sync_replica(store, SYNC_TIMEOUT_SECONDS) if find_edge(store) else 0
     with _translate_errors("the replica cannot be restored", _REPLICA_FIX):
         restored = fetch_latest(settings, draft)
     with _translate_errors("the replica cannot be verified"):

@@ -35,9 +35,7 @@ def execute(command: ModuleType, arguments: Arguments) -> int:
         is_whole = hasattr(command, "brings_settings") and command.brings_settings(arguments)
         settings = read_settings({}, None) if is_whole else read_settings(os.environ)
         ended = command.run(arguments, settings)
-        ended = ended if isinstance(ended, int) else asyncio.run(ended)
-        sys.stdout.flush()
-        return int(ended)
+        return int(ended if isinstance(ended, int) else asyncio.run(ended))
     except PermissionError as error:
         if error.filename is None:  # of no file: a fault of ours
             raise

@@ -35,11 +35,10 @@ from edge_api.cli.serve import (
 )
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.query import Filter, Read
-from edge_api.db.sqlite.processes import is_served_by_outdated_code
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health, MachineMonitor, check_units, make_context, name_unit
-from edge_api.journal.builds import NO_BUILD
+from edge_api.journal.builds import NO_BUILD, BuildManager
 from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import check_relay
@@ -48,7 +47,9 @@ from edge_api.newsletter.mailings import Mailings
 from edge_api.operation.model import Service
 from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
+from edge_api.schema.heartbeat import find_edge
 from edge_api.schema.index import CURRENT_LINK
+from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.schema.page_templates import read_notes
 from edge_api.schema.pushed_builds import BucketError, answers_anonymously
 from edge_api.schema.writing import Spool, locate_var
@@ -216,7 +217,8 @@ def _check_files(settings: Settings) -> Iterator[tuple[str, str]]:
     for path in filter(is_exposed, private):
         yield path.name, f"{path} can be read by others; run chmod 600 {path}"
     with suppress(OSError):  # `_check_service` reports an unreadable store
-        if settings.database_path and is_served_by_outdated_code(settings.database_path.resolve()):
+        edge = find_edge(settings.database_path.resolve()) if settings.database_path else None
+        if edge and edge[1:] != [InstalledCode(PACKAGE).digest.hex()]:
             yield "code", "the installed code has changed since the edge started: restart it"
     spool = Spool(locate_var(settings.database_url, settings.build_dir))
     if settings.writing == "on" and not spool.is_watched():
@@ -245,6 +247,7 @@ async def _check_service(
         async with assemble(settings, create=False) as assembly:
             checks = (await assembly.service[Health].report())["checks"]
             failure, held = assembly.publishing.failure, assembly.publishing.held
+            build_error = assembly.service[BuildManager].error
             keys = [] if settings.is_loopback else await _check_development_keys(assembly)
             unreviewed = await _check_unreviewed_keys(assembly)
             count = await count_pending(assembly.service.store, assembly.service.clock())
@@ -276,14 +279,14 @@ async def _check_service(
         )
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
     # Readiness is public, so its errors name no command; add the command that fixes each.
-    for words, fix in (
-        ("another SITE_URL", f": run {BUILD} build"),
+    for words, whole in (
+        ("the build was made for another SITE_URL", build_error),
         (
-            "more than a minute: start it again",
-            f" (systemctl restart {name_unit()}-publish; without systemd {BUILD} publish)",
+            "minute: start it again",
+            f"minute: systemctl restart {name_unit()}-publish; without systemd {BUILD} publish",
         ),
     ):
-        readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
+        readiness_errors = [each.replace(words, whole) for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
     errors = {
         "store": [],

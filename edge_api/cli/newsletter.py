@@ -143,6 +143,6 @@ async def _steer(arguments: Arguments, settings: Settings, store: Store) -> int:
         print(f"subscribers: {', '.join(f'{count} {name}' for name, count in counts.items())}")
         if delayed:
             print(f"{delayed} confirmations wait: {MAX_CONFIRMATIONS_PER_HOUR} go in an hour")
-        print("a test was sent" if is_tested else "no test was sent yet: no mailing goes before")
+        print("a test was sent" if is_tested else "nothing is mailed until you send a test")
         print_list(rows, _COLUMNS, "no mailing yet", as_json=False)
     return 0

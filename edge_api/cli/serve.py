@@ -44,7 +44,7 @@ from edge_api.mail.transports import MailRefusal, make_maildir
 from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER_VARIABLE
 from edge_api.metrics import make_private_app
 from edge_api.oauth.server import OAuthServer
-from edge_api.schema.commands import Arguments, parameter_type
+from edge_api.schema.commands import Arguments, discard_output, parameter_type
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS, Settings, find_mistakes, is_loopback
 
@@ -296,17 +296,27 @@ async def print_startup(assembly: Assembly, arguments: Arguments, port: int) -> 
     """Print the address, and the development key if only this machine can use it."""
     service, host = assembly.service, arguments.host
     # On this machine both are one address, which is printed once.
-    print(
-        "serving",
-        " on ".join(dict.fromkeys((service.settings.site_url, f"http://{host}:{port}"))),
-        flush=True,
-    )
+    try:
+        print(
+            "serving",
+            " on ".join(dict.fromkeys((service.settings.site_url, f"http://{host}:{port}"))),
+            flush=True,
+        )
+    except OSError as error:  # a full disk, or a pipe that nobody reads
+        _log.warning("the standard output cannot be written (%s): it is dropped", error.strerror)
+        discard_output()
+    if service.settings.is_loopback and not is_loopback(host):
+        print(
+            f"only requests to {service.settings.site_url} are answered: set SITE_URL to the "
+            "address that readers use",
+            flush=True,
+        )
     if port != (wanted := arguments.port or service.settings.port):
         print(f"PORT {wanted} has no effect: the socket of systemd is on {port}", flush=True)
     if service.settings.smtp_url:
         relay = parse_relay(service.settings.smtp_url)
         if isinstance(relay, MaildirRelay):
-            print(f"mail is not sent: it is in {relay.path}/new", flush=True)
+            print(f"mail is not sent: it is in {relay.path.resolve()}/new", flush=True)
     if service[BuildManager].error:
         print(f"the journal: {service[BuildManager].error}", flush=True)
     if service.settings.is_loopback and is_loopback(host):

@@ -95,11 +95,6 @@ def format_age(at: str | None) -> str:
     return f"{then:%-d %b}" if then.year == now.year else f"{then:%-d %b %y}"
 
 
-def format_minute(at: str | None) -> str:
-    """Format the date and time of an instant to the minute, in the time zone of the journal."""
-    return f"{_local(at):%-d %b %Y, %H:%M %Z}" if at else ""
-
-
 def format_day(at: str) -> str:
     """Format the day of an instant for a sentence: `today`, `Tuesday`, `14 Nov`, `14 Nov 2025`."""
     today, then = _NOW.get().date(), _local(at).date()
@@ -135,7 +130,7 @@ _ENVIRONMENT: Final = jinja2.Environment(
 )
 _ENVIRONMENT.filters.update(
     ago=format_age,
-    minute=format_minute,
+    minute=lambda at: f"{_local(at):%-d %b %Y, %H:%M %Z}" if at else "",
     since=format_day,
     urlquote=quote,
     grouped="{:,}".format,

@@ -315,8 +315,11 @@ class BuildManager:
         self._swap(build)
         self._unindexed, head = None, build.head
         _log.info("serving build %s, posts: %d", head.build_id, head.count)
-        is_ours = head.site_url == self.site_url
-        return "" if is_ours else f"the build was made for {head.site_url}: build again", None
+        other = (
+            f"the build was made for {head.site_url}, and the settings name {self.site_url}: set "
+            f"the same PORT or SITE_URL here (in .env), or build it for that one: {BUILD} build"
+        )
+        return "" if head.site_url == self.site_url else other, None
 
     async def _open(self, folder: Path) -> Build:
         """Open a build; its search is opened while its files are listed."""

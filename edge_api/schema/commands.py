@@ -5,6 +5,7 @@ a function `run`, which takes the values. The `execute` of its package calls `ru
 """
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -115,19 +116,40 @@ def run_program(program: Program, words: Sequence[str] | None, name: str) -> int
     words = sys.argv[1:] if words is None else [*words]
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
+    code = 2
     gc.disable()  # loading modules makes no garbage; collections would take a tenth of the time
     try:
-        return int(program.main(words, name, standalone_mode=False))
+        code = int(program.main(words, name, standalone_mode=False))
+        print(end="", flush=True)  # noqa: T201  what is left of the output
     except NoArgsIsHelpError as error:
         error.show()
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else name
         sys.stderr.write(f"{path}: {error.format_message()}\nSee {path} --help.\n")
     except click.Abort:
-        return 130
+        code = 130
+    except Exception as error:
+        cause = error.__cause__ or error  # a build would blame its own folder
+        if sys.stdout and isinstance(cause, OSError) and cause.filename is None:
+            try:
+                print(flush=True)  # noqa: T201  it fails again where the output is at fault
+            except OSError as fault:
+                discard_output()
+                # After a broken pipe whoever reads has read enough.
+                sys.exit(
+                    1
+                    if isinstance(fault, BrokenPipeError)
+                    else f"{name}: the standard output cannot be written ({fault.strerror})"
+                )
+        raise
     finally:
         gc.enable()
-    return 2
+    return code
+
+
+def discard_output() -> None:
+    """Discard what is printed from now on, as Python would fail again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def parameter_type(read: Callable[[str], Value], noun: str = "") -> Callable[[str], Value]:

@@ -1,5 +1,6 @@
-"""The heartbeat file, which the watcher of content writes and the edge checks."""
+"""Signs of running processes: the watcher's heartbeat file, and the lock of a store's edge."""
 
+import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -50,3 +51,29 @@ def remove_heartbeat(build_dir: Path) -> None:
         found = Heartbeat.read(build_dir)
         if found and found.pid == os.getpid():
             (build_dir / HEARTBEAT_FILE).unlink()
+
+
+def find_edge(store: Path) -> list[str] | None:
+    """Return the process id and the digest of the code of the edge that serves a SQLite store.
+
+    None: no edge does. Raises OSError.
+    """
+    file = store.with_name(f"{store.name}-lock")
+    if not file.exists():
+        return None
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(descriptor, 100).decode().split(" ")
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def name_edge(store: Path, edge: list[str] | None) -> str:
+    """Return an error that names the edge that `find_edge` has found."""
+    return (
+        f"{store} is served by another edge (process {(edge and edge[0]) or 'unknown'}): "
+        "end that one, or set DATABASE_URL to another file"
+    )

@@ -157,7 +157,9 @@ def add_language_features(environment: Environment) -> None:
         say=translate,
         show_day=pass_context(
             lambda context, day: _insert_no_break_space(
-                _language(context).format_day(_read_day(day))
+                _language(context).format_day(
+                    datetime.fromisoformat(day) if isinstance(day, str) else day
+                )
             )
         ),
         show_short_day=pass_context(
@@ -179,10 +181,6 @@ def _language(context: Context) -> Language:
 def translate(context: Context, value: object) -> object:
     """Return a sentence in the language of a template, and any other value unchanged."""
     return _language(context).translate(value) if isinstance(value, Sentence) else value
-
-
-def _read_day(day: date | str) -> date:
-    return datetime.fromisoformat(day) if isinstance(day, str) else day
 
 
 def _insert_no_break_space(day: str) -> Markup:

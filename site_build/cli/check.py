@@ -8,11 +8,11 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Final
 
-from click import Argument, Option, UsageError
+from click import Argument, Option, UsageError, types
 from rich.console import Console
 from rich.text import Text
 
-from edge_api.schema.commands import PATH, Arguments
+from edge_api.schema.commands import Arguments
 from site_build.addresses import SourceRules
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
@@ -32,7 +32,7 @@ from site_build.text import shorten
 PARAMS: Final = (
     Argument(
         ["files"],
-        type=PATH,
+        type=types.Path(exists=True, path_type=Path),
         nargs=-1,
         required=False,
         help="list findings about these files alone (default: all files)",

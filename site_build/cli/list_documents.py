@@ -40,7 +40,7 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Print the chosen documents; return 1 if files could not be read. Raises BuildError."""
+    """Print the chosen documents; return 1 if files cannot be listed. Raises BuildError."""
     sources = [*read_sources(arguments.content, find_dialect(arguments.content).rules)]
     documents = [each for _, _, each, _ in sources if each]
     now = arguments.now or datetime.now(UTC)
@@ -83,10 +83,7 @@ def run(arguments: Arguments) -> int:
         )
     console.file.flush()
     if unread := len(sources) - len(documents):
-        sys.stderr.write(
-            f"{with_noun(unread, 'file')} could not be read and may be missing here; "
-            "run `check` to see why\n"
-        )
+        sys.stderr.write(f"{with_noun(unread, 'file')} cannot be listed; run `check` to see why\n")
     return int(unread > 0)
 
 

@@ -136,5 +136,5 @@ def find_post(content: Path, slug: str) -> Source:
         places = " and ".join(str(content / path) for path, *_ in posts)
         raise BuildError(f"{places} have the slug {slug}; give one of them another")
     near = get_close_matches(slug, found, n=1)
-    fix = f"did you mean {near[0]!r}?" if near else f"{BUILD} list names all that can be read"
+    fix = f"did you mean {near[0]!r}?" if near else f"{BUILD} list prints all slugs"
     raise BuildError(f"no post has the slug {slug!r}; {fix}")

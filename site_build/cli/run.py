@@ -15,8 +15,10 @@ from typing import Final
 from click import Option
 
 from edge_api.schema.commands import Arguments
-from edge_api.schema.heartbeat import Heartbeat
+from edge_api.schema.environment import sqlite_file
+from edge_api.schema.heartbeat import Heartbeat, find_edge, name_edge
 from edge_api.schema.index import CURRENT_LINK
+from site_build.errors import BuildError
 from site_build.options import read_settings
 
 # Nothing would start the watcher again, so it keeps running (--stay) when its code changes.
@@ -35,8 +37,9 @@ def run(arguments: Arguments) -> int:
     """Run until a signal, and return 0; return 1 if the watcher or the edge ends by itself.
 
     The edge starts after the first build or, if that fails, with an earlier build. Without any
-    build, the status is that of the watcher.
+    build, the status is that of the watcher. Raises SystemExit if another edge serves the store.
     """
+    refuse_second_edge()  # before a build, which the first one would serve
     if arguments.port:
         os.environ["PORT"] = arguments.port  # without SITE_URL, the build puts it into addresses
     ending = Event()
@@ -54,6 +57,14 @@ def run(arguments: Arguments) -> int:
         if status is not None:
             sys.stderr.write(f"{program} {name} has ended with status {status}: all is stopped\n")
     return 1
+
+
+def refuse_second_edge() -> None:
+    """Raise SystemExit with a sentence if an edge serves the store already."""
+    with suppress(BuildError, OSError):  # the edge reports these
+        store = sqlite_file(read_settings().get("DATABASE_URL", "sqlite:///var/edge.db"))
+        if store and (edge := find_edge(store.resolve())):
+            sys.exit(name_edge(store.resolve(), edge))
 
 
 def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:

@@ -155,4 +155,8 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except OSError as error:  # the spool cannot be written, or another watcher has it
-        sys.exit(f"WRITING=on has no effect: {error}")
+        sys.exit(
+            "WRITING=on has no effect: another watcher of this journal has it"
+            if isinstance(error, BlockingIOError)
+            else f"WRITING=on has no effect: {error}"
+        )

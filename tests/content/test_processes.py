@@ -1,4 +1,4 @@
-"""The processes of `make run` and the Procfile: the edge, and the watcher beside it."""
+"""The processes of `make run`, `fore-edge run` and the Procfile: an edge and a watcher."""
 
 import os
 import signal
@@ -83,3 +83,25 @@ def test_a_change_of_the_content_is_served(tmp_path: Path, command: list[str], s
 
     assert process.returncode == status, said
     assert "Traceback" not in said
+
+
+def test_what_is_served_stays_the_build_for_its_address(tmp_path: Path) -> None:
+    """A second `run` is refused before it builds. The first one runs with a full output."""
+    lay_out(tmp_path, TEST_CONTENT)
+    command, port = tmp_path / ".bin" / "fore-edge", find_free_port()
+    with running(["/bin/sh", "-c", f"exec '{command}' run >/dev/full"], tmp_path, port):
+        assert awaits(port, f'href="http://127.0.0.1:{port}/journal/{_POST}/"')
+        served = (tmp_path / "build" / "current").readlink()
+        second = subprocess.run(
+            [command, "run", "--port", str(find_free_port())],
+            cwd=tmp_path,
+            env=plain_environment(),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=patience(),
+        )
+        assert second.returncode == 1
+        assert "is served by another edge (process " in second.stderr
+        assert second.stderr.count("\n") == 1
+        assert (tmp_path / "build" / "current").readlink() == served

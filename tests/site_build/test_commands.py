@@ -15,6 +15,7 @@ import pytest
 
 from site_build.__main__ import main
 from tests.patience import patience
+from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 
@@ -373,6 +374,26 @@ def test_an_invalid_site_url_is_refused(run: Run, text: str) -> None:
 
     assert (result.status, result.out) == (2, "")
     assert "Invalid value for '--site-url': must be an origin" in result.err
+
+
+@pytest.mark.parametrize("port", ["99999", *in_ci("abc", "0")])
+def test_an_invalid_port_is_refused(run: Run, tmp_path: Path, port: str) -> None:
+    """By its own name, though it is a part of the address of the site."""
+    (tmp_path / ".env").write_text(f"PORT={port}\n")
+    (tmp_path / "content").mkdir()
+
+    result = run("build", cwd=tmp_path)
+
+    assert (result.status, result.out) == (2, "")
+    assert result.err == "PORT: must be a port from 1 to 65535\n"
+
+
+def test_a_missing_file_is_not_checked(run: Run) -> None:
+    """It is named, and no findings about other files are counted."""
+    result = run("check", "nosuch.md")
+
+    assert (result.status, result.out) == (2, "")
+    assert "Path 'nosuch.md' does not exist." in result.err
 
 
 def test_a_settings_file_in_another_encoding(run: Run, tmp_path: Path) -> None:

@@ -123,9 +123,7 @@ def test_unreadable_files_are_reported(full_bench: Workbench) -> None:
 
     assert done.returncode == 1
     assert "begun" in done.stdout
-    assert (
-        done.stderr == "2 files could not be read and may be missing here; run `check` to see why\n"
-    )
+    assert done.stderr == "2 files cannot be listed; run `check` to see why\n"
 
 
 @pytest.mark.parametrize(

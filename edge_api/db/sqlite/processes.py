@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.schema.environment import LITESTREAM_PREFIXES, read_dotenv
+from edge_api.schema.heartbeat import find_edge, name_edge
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 STOP_SECONDS: Final = 15.0  # the time for a replicator to copy the last commits and end
@@ -48,44 +49,10 @@ def lock_store(path: Path) -> Iterator[None]:
         ) from None
     try:
         if not is_free:
-            holder = _read_holder(descriptor)[0] or "unknown"
-            raise StoreRefusal(
-                f"{path} is served by another edge (process {holder}): "
-                "end that one, or set DATABASE_URL to another file"
-            )
+            raise StoreRefusal(name_edge(path, find_edge(path)))
         yield
     finally:
         os.close(descriptor)
-
-
-def is_locked(path: Path) -> bool:
-    """Return whether an edge serves the store at `path`. Raises OSError."""
-    return _find_holder(path) is not None
-
-
-def is_served_by_outdated_code(path: Path) -> bool:
-    """Return whether an edge serves the store with outdated code. Raises OSError."""
-    holder = _find_holder(path)
-    return holder is not None and holder[1:] != [InstalledCode(PACKAGE).digest.hex()]
-
-
-def _find_holder(path: Path) -> list[str] | None:
-    """Return the process id and the digest of the code of the edge that has the lock, if any."""
-    file = path.with_name(f"{path.name}-lock")
-    if not file.exists():
-        return None
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _read_holder(descriptor)
-    finally:
-        os.close(descriptor)
-    return None
-
-
-def _read_holder(descriptor: int) -> list[str]:
-    return os.read(descriptor, 100).decode().split(" ")
 
 
 class ReplicatorError(Exception):

@@ -252,7 +252,11 @@ async def test_a_build_for_another_site_is_reported(builds: BuildManager, tmp_pa
     await builds.refresh()
 
     assert builds.build().head.site_url == "https://other.test"
-    assert builds.error == "the build was made for https://other.test: build again"
+    assert builds.error == (
+        f"the build was made for https://other.test, and the settings name {builds.site_url}: set "
+        "the same PORT or SITE_URL here (in .env), or build it for that one: "
+        "python -m site_build build"
+    )
 
 
 class BrokenOnce:

@@ -115,7 +115,7 @@ def test_a_mailing_is_steered(run: Run, given: dict[str, str], tmp_path: Path) -
         0,
         (
             "subscribers: 0 active, 0 pending, 0 ended, 0 bounced\n"
-            "no test was sent yet: no mailing goes before\nno mailing yet\n"
+            "nothing is mailed until you send a test\nno mailing yet\n"
         ),
         "",
     )

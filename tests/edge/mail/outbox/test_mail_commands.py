@@ -213,7 +213,7 @@ async def test_mail_is_seen_in_a_folder_where_there_is_no_relay(
         process.kill()
         await asyncio.to_thread(process.communicate)
 
-    assert greeting[1] == "mail is not sent: it is in var/mail/new\n"
+    assert greeting[1] == f"mail is not sent: it is in {tmp_path}/var/mail/new\n"
     (file,) = _files(tmp_path / "var/mail")
     assert LEAD["message"] in file.read_text()
 
