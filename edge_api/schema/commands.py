@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from errno import EDQUOT, EFBIG, EIO, ENOSPC, EPIPE
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -130,16 +131,17 @@ def run_program(program: Program, words: Sequence[str] | None, name: str) -> int
         code = 130
     except Exception as error:
         cause = error.__cause__ or error  # a build would blame its own folder
-        if sys.stdout and isinstance(cause, OSError) and cause.filename is None:
+        fault = cause.errno if isinstance(cause, OSError) and cause.filename is None else None
+        if sys.stdout and fault in {EPIPE, ENOSPC, EDQUOT, EFBIG, EIO}:
             try:
                 print(flush=True)  # noqa: T201  it fails again where the output is at fault
-            except OSError as fault:
+            except OSError as unwritable:
                 discard_output()
                 # After a broken pipe whoever reads has read enough.
                 sys.exit(
                     1
-                    if isinstance(fault, BrokenPipeError)
-                    else f"{name}: the standard output cannot be written ({fault.strerror})"
+                    if isinstance(unwritable, BrokenPipeError)
+                    else f"{name}: the standard output cannot be written ({unwritable.strerror})"
                 )
         raise
     finally:
