@@ -238,7 +238,8 @@ async def refuse_unseen(visit: Visit, row: Row) -> None:
         if any(each["former"][name] != each["changed"][name] for name in ("status", "remind_at"))
     ]
     is_again = sent and sent[-1]["body"].split() == visit.typed.get("text", "").split()
-    for last in () if is_again else (*sent[-1:], *changes)[:1]:
+    if (sent or changes) and not is_again:
+        last = sent[-1] if sent else changes[0]
         entries = await read_all(store, Read(AUDIT_LOG, where=where_id(last["audit_id"])))
         said = Markup(" ").join(
             Markup("{sentence} meanwhile, by {by}").format(**each)

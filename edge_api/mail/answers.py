@@ -89,7 +89,7 @@ class Answers:
         message = self._row(lead, "sent", body, title)
         ids = (lead["id"], *others)
         try:
-            await self.store.run(Procedure(partial(_send, message, lead, (ids, seen), actor)))
+            await self.store.run(Procedure(partial(_send, message, lead, ids, seen, actor)))
         except Problem as problem:
             if twin := await self.find(problem.details or ""):
                 await self.save_draft(lead, "", "")  # delete the draft, which has the same text
@@ -193,19 +193,20 @@ def _require_lead(lead: Row) -> Update:
     return Update(LEADS, {"created_at": lead["created_at"]}, where_id(lead["id"]), at_least=1)
 
 
-def _send(
+def _send(  # noqa: PLR0913, PLR0917  the parts of an answer
     message: Row,
     lead: Row,
-    known: tuple[Sequence[str], str],
+    ids: Sequence[str],
+    seen: str,
     actor: Actor,
     results: list[QueryResult],
 ) -> Iterator[Query]:
     """Yield the queries that queue an answer, for a `Procedure`.
 
-    `known` are the leads to mark, and the time to which the answers are known, or an empty text.
+    `ids` are the leads to mark, and `seen` is as for `Answers.send`.
     Leads that are qualified, won or lost keep their status.
     """
-    now, (ids, seen) = datetime.fromisoformat(message["created_at"]), known
+    now = datetime.fromisoformat(message["created_at"])
     marked = Filter("id", "in", tuple(ids)), Filter("status", "in", ("new", "contacted", "spam"))
     values = {**LEADS.new_values({"status": "contacted"}, format_instant(now)), "remind_at": None}
     yield from audited(actor, "answer", Update(LEADS, values, marked), now, ("id",))

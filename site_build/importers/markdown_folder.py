@@ -82,7 +82,14 @@ _KEYS = {
 """Keys of heads, in lower case, by the field that they fill; the first that is set counts."""
 _READ_KEYS = {
     *" ".join(_KEYS.values()).split(),
-    *("title", "slug", "series", "layout", "type", "password", "taxonomies", "extra"),
+    "title",
+    "slug",
+    "series",
+    "layout",
+    "type",
+    "password",
+    "taxonomies",
+    "extra",
 }
 """All keys that are read, besides those that say who can read a text."""
 _SETTINGS = {

@@ -49,8 +49,23 @@ _PLUGIN_SUFFIXES = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
 """Suffixes of texts that only plugins of Pelican read."""
 _READ_KEYS = {
     *_PICTURE_KEYS,
-    *("title", "date", "modified", "slug", "tags", "category", "author", "authors", "lang"),
-    *("summary", "description", "series", "image_alt", "alias", "aliases", "url", "save_as"),
+    "title",
+    "date",
+    "modified",
+    "slug",
+    "tags",
+    "category",
+    "author",
+    "authors",
+    "lang",
+    "summary",
+    "description",
+    "series",
+    "image_alt",
+    "alias",
+    "aliases",
+    "url",
+    "save_as",
     "password",
 }
 """All keys of heads that are read, besides those that say who can read a text."""
